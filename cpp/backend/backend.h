@@ -1,0 +1,120 @@
+// The blocks a layer needs. A backend computes; it knows nothing of files, sessions or policies.
+//
+// One chunk of T tokens goes through a backend as
+//     embed, then for each layer: delta_net | attention, then  mlp | route .. routes .. shared_expert .. experts* .. end_moe
+//     and at the end logits.
+// The residual stream x [T, hidden] f32 lives inside the backend between the calls. Calls may be queued (GPU); routes(),
+// logits(), hidden() and finish() wait for what was queued.
+//
+// Contract: the result for a token does not depend on T, on the number of threads or on the order in which experts
+// arrive, not by a single bit. So every output element is summed in a fixed order, and the routed experts of a token are
+// added in ascending order of their id.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backend/weights.h"
+#include "model/config.h"
+
+namespace swiftlet {
+
+// Memory of a backend, zeroed, page-aligned, committed as it is touched.
+class Buffer {
+ public:
+  virtual ~Buffer() = default;
+  virtual size_t bytes() const = 0;
+  virtual std::byte* host() = 0;  // null where the CPU cannot see it
+};
+
+// State of one DeltaNet layer: the last kernel - 1 inputs of the convolution, oldest first, and the recurrent state.
+struct DeltaNetState {
+  std::unique_ptr<Buffer> conv;   // f32 [kernel - 1, conv_dim]
+  std::unique_ptr<Buffer> state;  // f32 [value heads, value_head_dim, key_head_dim]
+};
+
+enum class KvType : uint8_t { F32, F16, Int8 };
+
+// Keys (after norm and rotary) and values of one attention layer, [capacity, kv heads, head_dim] each.
+// Int8: symmetric, one f32 scale for each position and head, [capacity, kv heads].
+struct KvCache {
+  KvType type = KvType::F16;
+  int64_t capacity = 0;  // positions
+  std::unique_ptr<Buffer> keys, values;
+  std::unique_ptr<Buffer> key_scales, value_scales;  // Int8 only
+};
+
+// Top-k of the router for T tokens, [T, k], by falling weight (ties: lower id first).
+// probability = softmax over all experts; weight = probability, divided by the sum of the k if norm_topk_prob.
+struct Routes {
+  int tokens = 0;
+  int k = 0;
+  std::vector<int32_t> experts;
+  std::vector<float> weights;
+};
+
+// A token that chose an expert.
+struct ExpertToken {
+  int32_t token;  // 0 .. T-1
+  int32_t rank;   // place of this expert among the token's experts by ascending id, 0 .. k-1
+  float weight;
+};
+
+// One expert to apply: its blob, and the tokens that chose it, ascending.
+struct ExpertWork {
+  const std::byte* slot;
+  std::span<const ExpertToken> tokens;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::string description() const = 0;  // "cpu (avx2, 2 threads)"
+
+  // Memory. Weights and slots are announced before use, so that a GPU can map or mirror them.
+  virtual std::unique_ptr<Buffer> allocate(size_t bytes) = 0;
+  virtual void add_memory(const std::byte* base, size_t bytes) = 0;
+  virtual void remove_memory(const std::byte* base) = 0;
+
+  // The most tokens of one chunk from now on; allocates scratch. scratch_bytes says how much that is (the planner asks).
+  virtual void reserve(int max_tokens) = 0;
+  virtual size_t scratch_bytes(int max_tokens) const = 0;
+
+  // x = the rows of the embedding, dequantized. `rows` is a gathered [T, hidden] matrix, row t for token t.
+  virtual void embed(const Matrix& rows, int tokens) = 0;
+
+  // x += mixer(rms_norm(x)); the state moves T tokens on. `position` is that of the first token.
+  virtual void delta_net(const DeltaNetWeights& weights, DeltaNetState& state, int tokens) = 0;
+  virtual void attention(const AttentionWeights& weights, KvCache& cache, int64_t position, int tokens) = 0;
+
+  // x += mlp(rms_norm(x)), for a layer without experts.
+  virtual void mlp(const DenseMlpWeights& weights, int tokens) = 0;
+
+  // h = rms_norm(x), kept for shared_expert and experts; top-k of the router on h.
+  virtual void route(const MoeWeights& weights, int tokens) = 0;
+  virtual Routes routes() = 0;
+  // What a later layer's router would choose, were x its input now: a guess, for prefetching.
+  virtual Routes guess(const MoeWeights& later, int tokens) = 0;
+
+  // y = sigmoid(shared_expert_gate(h)) * shared_expert(h)
+  virtual void shared_expert(const MoeWeights& weights, int tokens) = 0;
+  // y += weight * expert(h) for each piece of work. May be called several times for a layer, each expert once.
+  // Chunks of up to kUnorderedTokens tokens take the experts in any order; longer ones in ascending order of id.
+  static constexpr int kUnorderedTokens = 32;
+  virtual void experts(const MlpWeights& expert, std::span<const ExpertWork> work, int tokens) = 0;
+  // x += y
+  virtual void end_moe(int tokens) = 0;
+
+  // lm_head(rms_norm(x)) of tokens first .. first + count - 1, [count, vocab] f32.
+  virtual void logits(const HeadWeights& head, int first, int count, float* out) = 0;
+  // x of the last chunk, [T, hidden] (tests look at it between layers).
+  virtual void hidden(float* out, int tokens) = 0;
+  // Waits until nothing that was queued still reads a slot.
+  virtual void finish() = 0;
+};
+
+}  // namespace swiftlet

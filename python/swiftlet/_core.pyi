@@ -1,0 +1,127 @@
+"""The C++ core. Everything here releases the GIL while it computes."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+class SwiftletError(Exception): ...
+class InputError(SwiftletError, ValueError): ...
+class ContainerError(SwiftletError): ...
+class MemoryLimitError(SwiftletError): ...
+class IoError(SwiftletError): ...
+class NumericError(SwiftletError): ...
+
+def cpu_isas() -> list[str]:
+    """Names the CPU backend accepts on this machine, best first; the last is "reference"."""
+
+def plan(
+    path: str,
+    *,
+    memory: int = 0,
+    context: int = 0,
+    kv: str = "f16",
+    chunk: int = 0,
+) -> dict[str, Any]:
+    """The memory plan of a container without loading it, in bytes.
+
+    Keys: ceiling, process (what the process holds already), resident (weights), state (KV rows and DeltaNet states),
+    scratch, pool, slots, slot_bytes, experts_total, context, chunk, smallest (the least ceiling that works), text (the sum in
+    words). Raises MemoryLimitError if `memory` cannot work.
+    """
+
+class SamplingParams:
+    """How the next token is chosen. Fields are read when a generation starts."""
+
+    max_tokens: int
+    temperature: float  # 0: greedy
+    top_p: float  # 1: off
+    top_k: int  # 0: off
+    min_p: float  # 0: off
+    repetition_penalty: float  # 1: off
+    presence_penalty: float
+    frequency_penalty: float
+    seed: int
+    logprobs: int  # -1: none, n >= 0: of the token and of the n likeliest
+    ignore_eos: bool
+    logit_bias: dict[int, float]
+    stop_token_ids: list[int]  # besides the model's end tokens
+
+    def __init__(self) -> None: ...
+
+class Token:
+    id: int
+    logprob: float  # natural log; NaN when not asked for
+    top_logprobs: list[tuple[int, float]]
+    finish_reason: str | None  # "stop" (an end token: id is that token), "length", or None: more follow
+
+class Session:
+    """The state of one conversation: tokens seen, KV rows, conv tails, DeltaNet states."""
+
+    @property
+    def position(self) -> int: ...
+    @property
+    def tokens(self) -> list[int]: ...
+    @property
+    def valid(self) -> bool:
+        """False after a chunk was cut off by an error or a cancel: reset() before further use."""
+    def reset(self) -> None: ...
+
+class Generation:
+    """An iterator over the tokens of one answer."""
+
+    def next(self, interrupt: Callable[[], bool] | None = None) -> Token:
+        """The next token. The first call also prefills. `interrupt` is asked (with the GIL) between layers; True, or an
+        exception it raises, stops there."""
+    @property
+    def stats(self) -> dict[str, Any]:
+        """prompt_tokens, cached_tokens, completion_tokens, prefill_seconds, decode_seconds, and of the streaming:
+        hits, misses, bytes_read, reads, evictions, guesses, guess_hits, wait_seconds (each as {"prefill": n, "decode": n})."""
+
+class Engine:
+    """A loaded model."""
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        memory: int = 0,
+        context: int = 0,
+        kv: str = "f16",
+        chunk: int = 0,
+        threads: int = 0,
+        isa: str = "auto",
+        io: str = "auto",
+        io_threads: int = 8,
+        prefetch: bool = False,
+    ) -> None: ...
+    @property
+    def plan(self) -> dict[str, Any]: ...
+    @property
+    def config(self) -> dict[str, Any]:
+        """model_type, vocab_size, hidden_size, num_hidden_layers, num_experts, num_experts_per_tok, context,
+        max_position_embeddings, eos_token_ids, backend, io."""
+    @property
+    def stats(self) -> dict[str, Any]:
+        """Streaming totals since loading, and pool_bytes, pool_budget, slots."""
+    def session(self) -> Session: ...
+    def generate(self, session: Session, ids: Sequence[int], params: SamplingParams) -> Generation:
+        """Tokens that follow `ids`, the whole prompt. If the session's tokens are a proper prefix of ids, only the rest
+        is prefilled; otherwise the session is reset first. One generation at a time."""
+    def forward(
+        self,
+        session: Session,
+        ids: Sequence[int],
+        *,
+        capture: bool = False,
+        interrupt: Callable[[], bool] | None = None,
+    ) -> dict[str, Any]:
+        """Feeds ids to the session. Returns logits [T, vocab] f32 of every position; with `capture` also
+        embed [T, hidden], layers [L, T, hidden], router_indices and router_weights (list of [T, k] or None)."""
+    def state(self, session: Session, layer: int) -> dict[str, NDArray[np.float32]]:
+        """conv [K-1, C] and state [Hv, Dv, Dk], or keys and values [position, kv heads, head_dim], as f32."""
+    def set_memory(self, memory: int) -> None:
+        """A new ceiling for the process, from any thread: the pool shrinks or may grow between tokens."""
+    def relieve_pressure(self) -> int:
+        """Halves the pool (not below its minimum) and gives the memory back; returns the bytes given back."""
