@@ -1,6 +1,6 @@
 #include "container/safetensors.h"
 
-#include <algorithm>
+#include <utility>
 
 #include "base/checked.h"
 #include "base/error.h"
@@ -25,9 +25,12 @@ std::string read_header(const File& file) {
   unsigned char prefix[kLengthBytes];
   file.read_at(0, prefix, sizeof prefix);
   const uint64_t length = little_endian(prefix);
-  if (length > kMaxHeaderBytes || length > file.size() - kLengthBytes)
-    fail(ErrorKind::Container, file.path(), " is not a safetensors file: it announces a header of ", length,
-         " bytes, but has ", file.size(), " bytes and may have a header of ", kMaxHeaderBytes, "; ", kRemedy);
+  if (length > file.size() - kLengthBytes)
+    fail(ErrorKind::Container, file.path(), " is not a safetensors file or was cut off: it announces a header of ",
+         length, " bytes, but has ", file.size(), " bytes; ", kRemedy);
+  if (length > kMaxHeaderBytes)
+    fail(ErrorKind::Container, file.path(), " has a header of ", length, " bytes, more than the ", kMaxHeaderBytes,
+         " that are read; ", kRemedy);
   std::string header(length, '\0');
   file.read_at(kLengthBytes, header.data(), header.size());
   if (!header.starts_with('{'))
@@ -44,7 +47,7 @@ TensorInfo parse_tensor(const std::string& name, const JsonRef& entry, uint64_t 
 
   std::vector<int64_t> shape = entry.at("shape").as_shape();
   const auto bytes = tensor_bytes(shape, *dtype);
-  if (!bytes) entry.at("shape").complain("is a tensor of more than 2^64 bytes");
+  if (!bytes) entry.at("shape").complain("describes a tensor of more than 2^64 bytes");
 
   const JsonRef span = entry.at("data_offsets");
   const auto ends = span.elements();
@@ -57,19 +60,6 @@ TensorInfo parse_tensor(const std::string& name, const JsonRef& entry, uint64_t 
   return {name, *dtype, std::move(shape), data_start + begin, *bytes};
 }
 
-void check_no_overlap(const std::map<std::string, TensorInfo>& tensors, const std::string& path) {
-  std::vector<const TensorInfo*> by_offset;
-  for (const auto& [name, tensor] : tensors)
-    if (tensor.bytes > 0) by_offset.push_back(&tensor);
-  std::ranges::sort(by_offset, {}, &TensorInfo::offset);
-  for (size_t i = 1; i < by_offset.size(); ++i) {
-    const TensorInfo& previous = *by_offset[i - 1];
-    if (by_offset[i]->offset < previous.offset + previous.bytes)
-      fail(ErrorKind::Container, path, ": the data_offsets of ", in_quotes(previous.name), " and ",
-           in_quotes(by_offset[i]->name), " overlap; ", kRemedy);
-  }
-}
-
 }  // namespace
 
 SafetensorsFile::SafetensorsFile(const std::string& path) : file_(path) {
@@ -79,7 +69,12 @@ SafetensorsFile::SafetensorsFile(const std::string& path) : file_(path) {
   for (const auto& [name, entry] : JsonRef(json).members())
     if (name != "__metadata__")
       tensors_.emplace(name, parse_tensor(name, entry, data_start, file_.size() - data_start));
-  check_no_overlap(tensors_, path);
+
+  std::vector<Extent> extents;
+  for (const auto& [name, tensor] : tensors_) extents.push_back({tensor.offset, tensor.bytes, name});
+  if (const auto overlap = find_overlap(std::move(extents)))
+    fail(ErrorKind::Container, path, ": the data_offsets of ", in_quotes(overlap->first), " and ",
+         in_quotes(overlap->second), " overlap; ", kRemedy);
 }
 
 const TensorInfo* SafetensorsFile::find(const std::string& name) const {
