@@ -14,9 +14,10 @@ struct Entry {
 };
 
 constexpr std::array kEntries = {
-    Entry{DType::F32, "F32", 4}, Entry{DType::F16, "F16", 2},  Entry{DType::BF16, "BF16", 2}, Entry{DType::U32, "U32", 4},
-    Entry{DType::U8, "U8", 1},   Entry{DType::I8, "I8", 1},    Entry{DType::I32, "I32", 4},   Entry{DType::I64, "I64", 8},
-    Entry{DType::F64, "F64", 8}, Entry{DType::U16, "U16", 2},  Entry{DType::I16, "I16", 2},   Entry{DType::U64, "U64", 8},
+    Entry{DType::F32, "F32", 4},   Entry{DType::F16, "F16", 2}, Entry{DType::BF16, "BF16", 2},
+    Entry{DType::U32, "U32", 4},   Entry{DType::U8, "U8", 1},   Entry{DType::I8, "I8", 1},
+    Entry{DType::I32, "I32", 4},   Entry{DType::I64, "I64", 8}, Entry{DType::F64, "F64", 8},
+    Entry{DType::U16, "U16", 2},   Entry{DType::I16, "I16", 2}, Entry{DType::U64, "U64", 8},
     Entry{DType::Bool, "BOOL", 1},
 };
 

@@ -2,10 +2,18 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace swiftlet {
+
+// An entry of config.json's "quantization" block; 0 where it is silent.
+struct QuantizationEntry {
+  int bits = 0;
+  int group_size = 0;
+};
 
 // Names follow config.json (Hugging Face).
 struct ModelConfig {
@@ -36,22 +44,31 @@ struct ModelConfig {
   bool norm_topk_prob = true;
   int64_t moe_intermediate_size = 0;
   int64_t shared_expert_intermediate_size = 0;
-  int64_t intermediate_size = 0;     // of the dense layers
-  std::vector<bool> moe_layers;      // false: a dense MLP instead of router and experts
+  int64_t intermediate_size = 0;  // of the dense layers
+  std::vector<bool> moe_layers;   // false: a dense MLP instead of router and experts
 
   float rms_norm_eps = 1e-6f;
   bool tie_word_embeddings = false;
   bool attention_bias = false;
   std::vector<int> eos_token_ids;
 
+  bool has_quantization = false;
+  QuantizationEntry quantization;                                   // of every module without an entry of its own
+  std::map<std::string, QuantizationEntry> quantization_overrides;  // by canonical module name
+
   int64_t conv_dim() const {  // channels of the DeltaNet convolution: q, k, v
-    return 2 * int64_t(linear_num_key_heads) * linear_key_head_dim + value_dim();
+    return 2 * key_dim() + value_dim();
   }
+  int64_t key_dim() const { return int64_t(linear_num_key_heads) * linear_key_head_dim; }
   int64_t value_dim() const { return int64_t(linear_num_value_heads) * linear_value_head_dim; }
 };
 
-// Parses config.json (and generation_config.json, "" if there is none, for end tokens) and checks every value that is used. `file` names the
-// source in messages. Throws ErrorKind::Container.
+// A tensor or module name without the prefix that multimodal checkpoints put before the text model:
+// "language_model.model.layers.0.mlp" and "model.language_model.layers.0.mlp" become "model.layers.0.mlp".
+std::string canonical_name(std::string_view name);
+
+// Parses config.json (and generation_config.json, "" if there is none, for end tokens) and checks every value that is
+// used. `file` names the source in messages. Throws ErrorKind::Container.
 ModelConfig parse_config(const std::string& json, const std::string& generation_json, const std::string& file);
 
 }  // namespace swiftlet

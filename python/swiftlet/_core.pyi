@@ -12,6 +12,7 @@ class ContainerError(SwiftletError): ...
 class MemoryLimitError(SwiftletError): ...
 class IoError(SwiftletError): ...
 class NumericError(SwiftletError): ...
+class CancelledError(SwiftletError): ...
 
 def cpu_isas() -> list[str]:
     """Names the CPU backend accepts on this machine, best first; the last is "reference"."""
@@ -72,8 +73,12 @@ class Generation:
     """An iterator over the tokens of one answer."""
 
     def next(self, interrupt: Callable[[], bool] | None = None) -> Token:
-        """The next token. The first call also prefills. `interrupt` is asked (with the GIL) between layers; True, or an
-        exception it raises, stops there."""
+        """The next token. The first call also prefills; between its layers pending signals are handled (Ctrl-C raises
+        KeyboardInterrupt) and `interrupt` is asked: True raises CancelledError, and an exception of its own goes through. Either
+        way the session starts anew with the next generation."""
+    @property
+    def prefill_progress(self) -> float:
+        """How much of the prefill is done, 0 to 1 (an `interrupt` may look at it)."""
     @property
     def stats(self) -> dict[str, Any]:
         """prompt_tokens, cached_tokens, completion_tokens, prefill_seconds, decode_seconds, and of the streaming:

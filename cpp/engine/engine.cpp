@@ -1,0 +1,384 @@
+#include "engine/engine.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "backend/cpu/cpu_backend.h"
+#include "base/error.h"
+#include "base/memory.h"
+
+namespace swiftlet {
+namespace {
+
+constexpr int kLogitRows = 16;  // positions whose logits are computed at once
+
+MemoryPlan plan_memory(const Qpack& qpack, const ModelConfig& config, const Backend& backend,
+                       const EngineOptions& options) {
+  PlanInput in;
+  in.ceiling = options.memory;
+  in.available = available_memory_bytes();
+  in.process = resident_set_bytes();
+  in.resident = resident_weight_bytes(qpack, config);
+  in.state_fixed = state_bytes(config, 0, options.kv);
+  in.state_per_token = state_bytes(config, 1, options.kv) - in.state_fixed;
+  in.context = options.context;
+  in.max_context = config.max_position_embeddings;
+  in.chunk = options.chunk;
+  in.scratch = [&](int chunk) {
+    const uint64_t embedding_rows = uint64_t(chunk) * config.hidden_size * sizeof(float);  // at most f32
+    const uint64_t routing = uint64_t(chunk) * config.num_experts_per_tok * 4 * sizeof(float);
+    const uint64_t logits = 2 * uint64_t(config.vocab_size) * sizeof(float) * 2;  // and the sampler's candidates
+    return backend.scratch_bytes(chunk) + embedding_rows + routing + logits;
+  };
+  in.slot = qpack.max_stride;
+  for (const ExpertLayout& layout : qpack.layouts)
+    if (layout.stride) in.experts += qpack.expert_count;
+  in.experts_per_tok = config.num_experts_per_tok;
+  return make_plan(in);
+}
+
+ModelConfig read_config(const Qpack& qpack) {
+  return parse_config(qpack.config_json, qpack.generation_json, qpack.path + "/config.json");
+}
+
+ExpertStats difference(const ExpertStats& now, const ExpertStats& before) {
+  ExpertStats d;
+  d.hits = now.hits - before.hits;
+  d.misses = now.misses - before.misses;
+  d.bytes_read = now.bytes_read - before.bytes_read;
+  d.reads = now.reads - before.reads;
+  d.evictions = now.evictions - before.evictions;
+  d.guesses = now.guesses - before.guesses;
+  d.guess_hits = now.guess_hits - before.guess_hits;
+  d.wait_seconds = now.wait_seconds - before.wait_seconds;
+  return d;
+}
+
+void add(ExpertStats& sum, const ExpertStats& more) {
+  sum.hits += more.hits;
+  sum.misses += more.misses;
+  sum.bytes_read += more.bytes_read;
+  sum.reads += more.reads;
+  sum.evictions += more.evictions;
+  sum.guesses += more.guesses;
+  sum.guess_hits += more.guess_hits;
+  sum.wait_seconds += more.wait_seconds;
+}
+
+// Adds what happens during its life to a phase.
+class PhaseTimer {
+ public:
+  PhaseTimer(PhaseStats& phase, const ExpertStore& store)
+      : phase_(phase), store_(store), before_(store.stats()), start_(Clock::now()) {}
+  ~PhaseTimer() {
+    phase_.seconds += std::chrono::duration<double>(Clock::now() - start_).count();
+    add(phase_.experts, difference(store_.stats(), before_));
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  PhaseStats& phase_;
+  const ExpertStore& store_;
+  ExpertStats before_;
+  Clock::time_point start_;
+};
+
+void ask(const Interrupt& interrupt) {
+  if (interrupt && interrupt()) fail(ErrorKind::Cancelled, "the prefill was interrupted");
+}
+
+}  // namespace
+
+MemoryPlan plan_container(const std::string& path, const EngineOptions& options) {
+  const Qpack qpack = open_qpack(path);
+  const ModelConfig config = read_config(qpack);
+  return plan_memory(qpack, config, *make_cpu_backend(config, options.threads, options.isa), options);
+}
+
+// Session -------------------------------------------------------------------------------------------------------------
+
+Session::Session(std::shared_ptr<Engine> engine) : engine_(std::move(engine)) {
+  state_ = make_state(engine_->config_, *engine_->backend_, engine_->plan_.context, engine_->options_.kv);
+  engine_->add_sessions(1);  // before the state's pages are touched
+}
+
+Session::~Session() {
+  state_ = {};
+  engine_->add_sessions(-1);
+}
+
+void Session::reset() {
+  const std::lock_guard lock(engine_->compute_);
+  clear_state(state_, engine_->config_, *engine_->backend_, engine_->options_.kv);
+  tokens_.clear();
+  valid_ = true;
+}
+
+// Generation ----------------------------------------------------------------------------------------------------------
+
+Generation::Generation(std::shared_ptr<Session> session, std::vector<int32_t> prompt, const SamplingParams& params)
+    : session_(std::move(session)),
+      prompt_(std::move(prompt)),
+      params_(params),
+      sampler_(params, prompt_, session_->engine_->config().vocab_size) {
+  stats_.prompt_tokens = int64_t(prompt_.size());
+}
+
+void Generation::prefill(const Interrupt& interrupt) {
+  Engine& engine = *session_->engine_;
+  const std::vector<int32_t>& seen = session_->tokens_;
+  // At least one token must be fed: its logits choose the first of the answer.
+  const bool continues =
+      session_->valid_ && seen.size() < prompt_.size() && std::equal(seen.begin(), seen.end(), prompt_.begin());
+  if (!continues) session_->reset();
+  stats_.cached_tokens = int64_t(seen.size());
+
+  const std::span<const int32_t> rest = std::span(prompt_).subspan(seen.size());
+  const double steps =
+      double((rest.size() + engine.plan_.chunk - 1) / engine.plan_.chunk) * double(engine.config_.num_hidden_layers);
+  double step = 0;
+  ForwardHooks hooks;
+  hooks.before_layer = [&] {
+    progress_ = step++ / steps;
+    ask(interrupt);
+  };
+  const std::lock_guard lock(engine.compute_);
+  const PhaseTimer timer(stats_.prefill, *engine.store_);
+  for (size_t begin = 0; begin < rest.size(); begin += size_t(engine.plan_.chunk)) {
+    const auto ids = rest.subspan(begin, std::min(rest.size() - begin, size_t(engine.plan_.chunk)));
+    const bool last = begin + ids.size() == rest.size();
+    engine.feed(*session_, ids, last ? 1 : 0, engine.logits_.data(), hooks);
+    stats_.prefill.tokens += int64_t(ids.size());
+  }
+  progress_ = 1;
+  last_ = -1;  // logits_ now hold the choice of the first token
+}
+
+bool Generation::is_end(int32_t id) const {
+  const auto holds = [id](const auto& ids) { return std::ranges::find(ids, id) != ids.end(); };
+  return holds(params_.stop_token_ids) || (!params_.ignore_eos && holds(session_->engine_->config().eos_token_ids));
+}
+
+GeneratedToken Generation::next(const Interrupt& interrupt) {
+  if (finished_) fail(ErrorKind::Input, "this generation has ended; start a new one");
+  Engine& engine = *session_->engine_;
+  GeneratedToken out;
+  try {
+    if (!last_) {
+      prefill(interrupt);
+      out.token = sampler_.sample(engine.logits_);
+    } else {
+      const std::lock_guard lock(engine.compute_);
+      const PhaseTimer timer(stats_.decode, *engine.store_);
+      engine.feed(*session_, std::span(&*last_, 1), 1, engine.logits_.data(), {});
+      out.token = sampler_.sample(engine.logits_);
+      stats_.decode.tokens++;
+    }
+  } catch (...) {
+    finished_ = true;
+    throw;
+  }
+  last_ = out.token.id;
+  generated_++;
+  if (is_end(out.token.id))
+    out.finish = FinishReason::Stop;
+  else if (generated_ >= params_.max_tokens || session_->position() >= session_->state_.context)
+    out.finish = FinishReason::Length;
+  finished_ = out.finish != FinishReason::None;
+  return out;
+}
+
+// Engine --------------------------------------------------------------------------------------------------------------
+
+std::shared_ptr<Engine> Engine::open(const std::string& path, const EngineOptions& options) {
+  return std::shared_ptr<Engine>(new Engine(path, options));
+}
+
+Engine::Engine(const std::string& path, const EngineOptions& options)
+    : qpack_(open_qpack(path)), config_(read_config(qpack_)), options_(options) {
+  if (options.chunk < 0 || options.chunk > 65536)
+    fail(ErrorKind::Input, "chunk is ", options.chunk, ", but must lie between 1 and 65536");
+  if (options.io_threads < 1 || options.io_threads > 256)
+    fail(ErrorKind::Input, "io_threads is ", options.io_threads, ", but must lie between 1 and 256");
+  backend_ = make_cpu_backend(config_, options.threads, options.isa);
+  plan_ = plan_memory(qpack_, config_, *backend_, options);
+  ceiling_ = plan_.ceiling;
+
+  weights_ = load_weights(qpack_, config_);
+  backend_->add_memory(weights_.arena.data(), weights_.arena.bytes());
+
+  ExpertStoreOptions store;
+  store.budget_bytes = plan_.pool;
+  store.io_threads = options.io_threads;
+  store.io = options.io;
+  store.on_memory_added = [this](const std::byte* base, size_t bytes) { backend_->add_memory(base, bytes); };
+  store.on_memory_removed = [this](const std::byte* base) { backend_->remove_memory(base); };
+  store_ = std::make_unique<ExpertStore>(qpack_, store, config_.num_experts_per_tok);
+
+  model_ = std::make_unique<Model>(config_, weights_, *backend_, *store_, plan_.chunk);
+  model_->set_prefetch(options.prefetch);
+  logits_.resize(config_.vocab_size);
+}
+
+std::shared_ptr<Session> Engine::session() { return std::make_shared<Session>(shared_from_this()); }
+
+std::unique_ptr<Generation> Engine::generate(std::shared_ptr<Session> session, std::vector<int32_t> prompt,
+                                             const SamplingParams& params) {
+  if (prompt.empty()) fail(ErrorKind::Input, "the prompt is empty: there is nothing to continue");
+  check_ids(prompt);
+  if (int64_t(prompt.size()) >= plan_.context)
+    fail(ErrorKind::Input, "the prompt has ", prompt.size(), " tokens, but the context holds ", plan_.context,
+         " and the answer needs room too: shorten it, or open the engine with a larger context (the model allows ",
+         config_.max_position_embeddings, ")");
+  return std::make_unique<Generation>(std::move(session), std::move(prompt), params);
+}
+
+void Engine::check_ids(std::span<const int32_t> ids) const {
+  for (const int32_t id : ids)
+    if (id < 0 || id >= config_.vocab_size)
+      fail(ErrorKind::Input, "token id ", id, " is outside the vocabulary of ", config_.vocab_size);
+}
+
+void Engine::feed(Session& session, std::span<const int32_t> ids, int wanted, float* logits,
+                  const ForwardHooks& hooks) {
+  session.valid_ = false;
+  model_->forward(session.state_, ids, hooks);
+  const int first = int(ids.size()) - wanted;
+  for (int i = 0; i < wanted; i += kLogitRows)
+    model_->logits(first + i, std::min(kLogitRows, wanted - i), logits + int64_t(i) * config_.vocab_size);
+  session.tokens_.insert(session.tokens_.end(), ids.begin(), ids.end());
+  session.valid_ = true;
+}
+
+void Engine::forward(Session& session, std::span<const int32_t> ids, float* logits, Capture* capture,
+                     const Interrupt& interrupt) {
+  check_ids(ids);
+  if (!session.valid_) fail(ErrorKind::Input, "the session was cut off half way: reset it first");
+  if (session.position() + int64_t(ids.size()) > session.state_.context)
+    fail(ErrorKind::Input, "the session holds ", session.position(), " tokens and ", ids.size(),
+         " more do not fit into its context of ", session.state_.context);
+  ForwardHooks hooks;
+  hooks.before_layer = [&] { ask(interrupt); };
+  int tokens = 0;
+  std::vector<float> hidden;
+  if (capture) {
+    capture->layers.resize(config_.num_hidden_layers);
+    capture->indices.resize(config_.num_hidden_layers);
+    capture->weights.resize(config_.num_hidden_layers);
+    hooks.after_layer = [&](int layer) {
+      hidden.resize(size_t(tokens) * config_.hidden_size);
+      backend_->hidden(hidden.data(), tokens);
+      std::vector<float>& out = layer < 0 ? capture->embed : capture->layers[layer];
+      out.insert(out.end(), hidden.begin(), hidden.end());
+    };
+    hooks.after_route = [&](int layer, const Routes& routes) {
+      std::vector<int32_t>& indices = capture->indices[layer];
+      std::vector<float>& weights = capture->weights[layer];
+      indices.insert(indices.end(), routes.experts.begin(), routes.experts.end());
+      weights.insert(weights.end(), routes.weights.begin(), routes.weights.end());
+    };
+  }
+  const std::lock_guard lock(compute_);
+  for (size_t begin = 0; begin < ids.size(); begin += size_t(plan_.chunk)) {
+    const auto chunk = ids.subspan(begin, std::min(ids.size() - begin, size_t(plan_.chunk)));
+    tokens = int(chunk.size());
+    feed(session, chunk, tokens, logits + int64_t(begin) * config_.vocab_size, hooks);
+  }
+}
+
+namespace {
+
+std::vector<float> kv_rows(const KvCache& cache, Buffer& rows, Buffer* scales, int64_t count, int64_t head_dim) {
+  std::vector<float> out(count * head_dim);  // `count`: positions times heads
+  const std::byte* data = rows.host();
+  for (int64_t i = 0; i < int64_t(out.size()); i++) switch (cache.type) {
+      case KvType::F32:
+        out[i] = reinterpret_cast<const float*>(data)[i];
+        break;
+      case KvType::F16:
+        out[i] = f16_to_float(reinterpret_cast<const uint16_t*>(data)[i]);
+        break;
+      case KvType::Int8:
+        out[i] = float(reinterpret_cast<const int8_t*>(data)[i]) *
+                 reinterpret_cast<const float*>(scales->host())[i / head_dim];
+        break;
+    }
+  return out;
+}
+
+std::vector<float> floats(Buffer& buffer, size_t count) {
+  const float* data = reinterpret_cast<const float*>(buffer.host());
+  return {data, data + count};
+}
+
+}  // namespace
+
+std::vector<StateTensor> Engine::state(Session& session, int layer) {
+  if (layer < 0 || layer >= config_.num_hidden_layers)
+    fail(ErrorKind::Input, "layer ", layer, " does not exist: the model has ", config_.num_hidden_layers);
+  const std::lock_guard lock(compute_);
+  const ModelConfig& c = config_;
+  if (c.linear_layers[layer]) {
+    DeltaNetState& s = session.state_.delta_nets[layer];
+    const size_t taps = size_t(c.linear_conv_kernel_dim - 1), channels = size_t(c.conv_dim());
+    const size_t heads = size_t(c.linear_num_value_heads), dv = size_t(c.linear_value_head_dim);
+    const size_t dk = size_t(c.linear_key_head_dim);
+    return {{"conv", {taps, channels}, floats(*s.conv, taps * channels)},
+            {"state", {heads, dv, dk}, floats(*s.state, heads * dv * dk)}};
+  }
+  KvCache& cache = session.state_.kv_caches[layer];
+  const std::vector<size_t> shape = {size_t(session.position()), size_t(c.num_key_value_heads), size_t(c.head_dim)};
+  const int64_t count = session.position() * c.num_key_value_heads;
+  return {{"keys", shape, kv_rows(cache, *cache.keys, cache.key_scales.get(), count, c.head_dim)},
+          {"values", shape, kv_rows(cache, *cache.values, cache.value_scales.get(), count, c.head_dim)}};
+}
+
+// Memory --------------------------------------------------------------------------------------------------------------
+
+uint64_t Engine::pool_budget() const {
+  const uint64_t fixed =
+      plan_.process + plan_.overhead + plan_.resident + plan_.scratch + uint64_t(std::max(sessions_, 1)) * plan_.state;
+  const uint64_t room = ceiling_ > fixed ? ceiling_ - fixed : 0;
+  const uint64_t budget = plan_.slot ? std::min(plan_.experts, room / plan_.slot) * plan_.slot : 0;
+  const uint64_t least = std::min<uint64_t>(plan_.experts, uint64_t(config_.num_experts_per_tok)) * plan_.slot;
+  if (budget < least)
+    fail(ErrorKind::Memory, "a ceiling of ", format_bytes(ceiling_), " with ", std::max(sessions_, 1),
+         " session(s) is too small: the smallest that works is ", format_bytes(fixed + least));
+  return budget;
+}
+
+void Engine::add_sessions(int delta) {
+  const std::lock_guard lock(budget_);
+  sessions_ += delta;
+  try {
+    store_->set_budget(pool_budget());
+  } catch (...) {
+    sessions_ -= delta;
+    throw;
+  }
+}
+
+void Engine::set_memory(uint64_t ceiling) {
+  const std::lock_guard lock(budget_);
+  const uint64_t before = std::exchange(ceiling_, ceiling);
+  try {
+    store_->set_budget(pool_budget());
+  } catch (...) {
+    ceiling_ = before;
+    throw;
+  }
+}
+
+uint64_t Engine::relieve_pressure() {
+  const std::lock_guard lock(budget_);
+  if (!plan_.slot) return 0;
+  const uint64_t before = store_->resident_bytes();
+  const uint64_t least = std::min<uint64_t>(plan_.experts, uint64_t(config_.num_experts_per_tok)) * plan_.slot;
+  const uint64_t half = std::min(store_->budget(), before) / 2 / plan_.slot * plan_.slot;
+  store_->set_budget(std::max(half, least));
+  const uint64_t after = store_->resident_bytes();
+  return before > after ? before - after : 0;
+}
+
+}  // namespace swiftlet

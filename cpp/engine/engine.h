@@ -1,0 +1,180 @@
+// A loaded model, the sessions it talks in and the generations that run in them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/plan.h"
+#include "engine/sampler.h"
+#include "model/model.h"
+
+namespace swiftlet {
+
+struct EngineOptions {
+  uint64_t memory = 0;  // ceiling of the process in bytes; 0: what the machine can spare
+  int64_t context = 0;  // positions a session can hold; 0: a default
+  KvType kv = KvType::F16;
+  int chunk = 0;    // tokens of a prefill chunk; 0: as many as memory permits
+  int threads = 0;  // 0: as many as the process may use
+  std::string isa = "auto";
+  IoMode io = IoMode::Auto;
+  int io_threads = 8;
+  bool prefetch = false;
+};
+
+// The plan for a container, without loading it.
+MemoryPlan plan_container(const std::string& path, const EngineOptions& options);
+
+class Engine;
+
+// One conversation. Its memory is counted in the engine's plan: every session beyond the first takes its state's bytes
+// from the pool. Keeps its engine alive.
+class Session {
+ public:
+  explicit Session(std::shared_ptr<Engine> engine);
+  ~Session();
+  Session(const Session&) = delete;
+
+  int64_t position() const { return state_.position; }
+  const std::vector<int32_t>& tokens() const { return tokens_; }
+  bool valid() const { return valid_; }
+  void reset();
+
+ private:
+  friend class Engine;
+  friend class Generation;
+  std::shared_ptr<Engine> engine_;
+  ModelState state_;
+  std::vector<int32_t> tokens_;  // those that were fed
+  bool valid_ = true;            // false: a chunk was cut off half way, the state means nothing
+};
+
+struct PhaseStats {
+  int64_t tokens = 0;
+  double seconds = 0;
+  ExpertStats experts;
+};
+
+struct GenerationStats {
+  int64_t prompt_tokens = 0;
+  int64_t cached_tokens = 0;  // of the prompt: already in the session
+  PhaseStats prefill, decode;
+};
+
+enum class FinishReason { None, Stop, Length };
+
+struct GeneratedToken {
+  SampledToken token;
+  FinishReason finish = FinishReason::None;
+};
+
+// Asked between layers of a prefill; true, or an exception, stops there.
+using Interrupt = std::function<bool()>;
+
+class Generation {
+ public:
+  // See Engine::generate.
+  Generation(std::shared_ptr<Session> session, std::vector<int32_t> prompt, const SamplingParams& params);
+
+  // The next token; the first call prefills. Throws ErrorKind::Input after the last token, ErrorKind::Cancelled when
+  // interrupted (the session is then invalid and will be reset by the next generation).
+  GeneratedToken next(const Interrupt& interrupt = {});
+
+  const GenerationStats& stats() const { return stats_; }
+  double prefill_progress() const { return progress_; }  // 0 to 1
+
+ private:
+  void prefill(const Interrupt& interrupt);
+  bool is_end(int32_t id) const;
+
+  std::shared_ptr<Session> session_;
+  std::vector<int32_t> prompt_;
+  SamplingParams params_;
+  Sampler sampler_;
+  GenerationStats stats_;
+  std::optional<int32_t> last_;  // sampled, not fed yet
+  int64_t generated_ = 0;
+  bool finished_ = false;
+  double progress_ = 0;
+};
+
+// What Engine::forward records on the way, if asked. Layer i of L, T tokens.
+struct Capture {
+  std::vector<float> embed;                   // [T, hidden]
+  std::vector<std::vector<float>> layers;     // [L][T, hidden]
+  std::vector<std::vector<int32_t>> indices;  // [L][T, k], empty for dense layers
+  std::vector<std::vector<float>> weights;
+};
+
+// One tensor of a layer's state, converted to f32.
+struct StateTensor {
+  std::string name;
+  std::vector<size_t> shape;
+  std::vector<float> values;
+};
+
+class Engine : public std::enable_shared_from_this<Engine> {
+ public:
+  // Opens the container, plans the memory, loads the resident weights. Throws Error.
+  static std::shared_ptr<Engine> open(const std::string& path, const EngineOptions& options);
+
+  const ModelConfig& config() const { return config_; }
+  const MemoryPlan& plan() const { return plan_; }
+  const ExpertStore& experts() const { return *store_; }
+  std::string backend_description() const { return backend_->description(); }
+
+  std::shared_ptr<Session> session();
+
+  // Tokens that follow `prompt`. If the session's tokens are a proper prefix of it only the rest is prefilled;
+  // otherwise the session starts anew. Generations in different sessions may take turns. Throws ErrorKind::Input for an
+  // empty prompt, an id outside the vocabulary or a prompt that fills the context.
+  std::unique_ptr<Generation> generate(std::shared_ptr<Session> session, std::vector<int32_t> prompt,
+                                       const SamplingParams& params);
+
+  // Feeds ids to the session; logits of all of them, [T, vocab].
+  void forward(Session& session, std::span<const int32_t> ids, float* logits, Capture* capture,
+               const Interrupt& interrupt);
+
+  // conv [kernel - 1, conv_dim] and state [value heads, value_head_dim, key_head_dim] of a DeltaNet layer, or keys and
+  // values [position, kv heads, head_dim] of an attention layer.
+  std::vector<StateTensor> state(Session& session, int layer);
+
+  // A new ceiling, from any thread; the pool shrinks or may grow between tokens.
+  void set_memory(uint64_t ceiling);
+  // Halves the pool, down to the experts of one token; returns the bytes given back.
+  uint64_t relieve_pressure();
+
+ private:
+  friend class Session;
+  friend class Generation;
+
+  Engine(const std::string& path, const EngineOptions& options);
+
+  // Feeds up to a chunk of ids; `logits` of the last `wanted` of them.
+  void feed(Session& session, std::span<const int32_t> ids, int wanted, float* logits, const ForwardHooks& hooks);
+  void check_ids(std::span<const int32_t> ids) const;
+  void add_sessions(int delta);
+  uint64_t pool_budget() const;
+
+  Qpack qpack_;
+  ModelConfig config_;
+  EngineOptions options_;
+  MemoryPlan plan_;
+  std::unique_ptr<Backend> backend_;
+  ModelWeights weights_;
+  std::unique_ptr<ExpertStore> store_;
+  std::unique_ptr<Model> model_;
+  std::vector<float> logits_;  // [vocab]
+  std::mutex compute_;         // one forward pass at a time
+  std::mutex budget_;          // guards the two below
+  int sessions_ = 0;
+  uint64_t ceiling_ = 0;
+};
+
+}  // namespace swiftlet

@@ -1,0 +1,98 @@
+#include "engine/plan.h"
+
+#include <algorithm>
+#include <iomanip>
+#include <sstream>
+
+#include "base/error.h"
+
+namespace swiftlet {
+namespace {
+
+constexpr int64_t kDefaultContext = 8192;
+constexpr int kSmallestChunk = 32, kLargestChunk = 2048;
+// Allocator slack, thread stacks and page tables (1/512 of what is mapped): measured, see docs/experiments.md.
+constexpr uint64_t kOverhead = uint64_t(32) << 20;
+// A chunk may take this part of what is left after weights and states: the rest is worth more as pool.
+constexpr uint64_t kScratchShare = 8;
+// Without a ceiling: this much of the available memory stays with the system.
+constexpr uint64_t kSystemShare = 4, kSystemLeast = uint64_t(1) << 30;
+
+uint64_t default_ceiling(const PlanInput& in) {
+  const uint64_t spared = std::max(in.available / kSystemShare, std::min(kSystemLeast, in.available / 2));
+  return in.process + in.available - spared;
+}
+
+}  // namespace
+
+MemoryPlan make_plan(const PlanInput& in) {
+  MemoryPlan plan;
+  plan.process = in.process;
+  plan.resident = in.resident;
+  plan.slot = in.slot;
+  plan.experts = in.experts;
+  plan.overhead = kOverhead;
+  plan.context = in.context ? in.context : std::min(in.max_context, kDefaultContext);
+  if (plan.context < 1 || plan.context > in.max_context)
+    fail(ErrorKind::Input, "context ", plan.context, " must lie between 1 and the model's ", in.max_context);
+  plan.state = in.state_fixed + in.state_per_token * uint64_t(plan.context);
+
+  const uint64_t least_slots = std::min<uint64_t>(in.experts, uint64_t(in.experts_per_tok));
+  const uint64_t fixed = plan.process + plan.overhead + plan.resident + plan.state;
+  const int least_chunk = in.chunk ? in.chunk : int(std::min<int64_t>(kSmallestChunk, plan.context));
+  plan.smallest = fixed + in.scratch(least_chunk) + least_slots * in.slot;
+
+  const uint64_t most = fixed + in.scratch(in.chunk ? in.chunk : kLargestChunk) + in.experts * in.slot;
+  plan.ceiling = in.ceiling ? in.ceiling : std::max(plan.smallest, std::min(default_ceiling(in), most));
+  if (plan.ceiling < plan.smallest)
+    fail(ErrorKind::Memory, "memory ", format_bytes(plan.ceiling),
+         " is too small: the smallest that works with a context of ", plan.context, " is ", format_bytes(plan.smallest),
+         " (process ", format_bytes(plan.process + plan.overhead), ", weights ", format_bytes(plan.resident),
+         ", state ", format_bytes(plan.state), ", scratch ", format_bytes(in.scratch(least_chunk)), ", ", least_slots,
+         " experts ", format_bytes(least_slots * in.slot), "); give more memory or a shorter context");
+
+  plan.chunk = least_chunk;
+  if (!in.chunk) {
+    const uint64_t rest = plan.ceiling - fixed;
+    for (int chunk = kLargestChunk; chunk > least_chunk; chunk /= 2) {
+      if (in.scratch(chunk) > rest / kScratchShare || chunk / 2 >= plan.context) continue;
+      plan.chunk = chunk;
+      break;
+    }
+  }
+  plan.scratch = in.scratch(plan.chunk);
+  if (in.slot) plan.slots = std::min(in.experts, (plan.ceiling - fixed - plan.scratch) / in.slot);
+  plan.pool = plan.slots * in.slot;
+  return plan;
+}
+
+std::string format_bytes(uint64_t bytes) {
+  std::ostringstream text;
+  text << std::fixed;
+  if (bytes >= 1000000000)
+    text << std::setprecision(2) << double(bytes) / 1e9 << " GB";
+  else if (bytes >= 1000000)
+    text << std::setprecision(1) << double(bytes) / 1e6 << " MB";
+  else
+    text << std::setprecision(1) << double(bytes) / 1e3 << " kB";
+  return text.str();
+}
+
+std::string describe(const MemoryPlan& p) {
+  std::ostringstream text;
+  const auto line = [&](const char* what, uint64_t bytes, const std::string& note) {
+    text << std::left << std::setw(18) << what << std::right << std::setw(10) << format_bytes(bytes)
+         << (note.empty() ? "" : "  ") << note << "\n";
+  };
+  line("process", p.process, "interpreter, libraries, tokenizer");
+  line("overhead", p.overhead, "allocator, stacks");
+  line("resident weights", p.resident, "");
+  line("state", p.state, "context of " + std::to_string(p.context));
+  line("scratch", p.scratch, "prefill chunks of " + std::to_string(p.chunk));
+  line("expert pool", p.pool,
+       std::to_string(p.slots) + " of " + std::to_string(p.experts) + " experts, " + format_bytes(p.slot) + " each");
+  line("ceiling", p.ceiling, "smallest that works: " + format_bytes(p.smallest));
+  return text.str();
+}
+
+}  // namespace swiftlet

@@ -1,0 +1,131 @@
+#include "engine/sampler.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace swiftlet {
+namespace {
+
+void check(const SamplingParams& p, int64_t vocab_size) {
+  const auto require = [](bool ok, const char* name, auto value, const char* range) {
+    if (!ok) fail(ErrorKind::Input, name, " is ", value, ", but must be ", range);
+  };
+  require(p.max_tokens >= 1, "max_tokens", p.max_tokens, "1 or more");
+  require(p.temperature >= 0 && std::isfinite(p.temperature), "temperature", p.temperature, "0 (greedy) or above");
+  require(p.top_p > 0 && p.top_p <= 1, "top_p", p.top_p, "above 0 and at most 1");
+  require(p.top_k >= 0, "top_k", p.top_k, "0 (off) or more");
+  require(p.min_p >= 0 && p.min_p <= 1, "min_p", p.min_p, "between 0 and 1");
+  require(p.repetition_penalty > 0 && std::isfinite(p.repetition_penalty), "repetition_penalty", p.repetition_penalty,
+          "above 0");
+  require(std::abs(p.presence_penalty) <= 100, "presence_penalty", p.presence_penalty, "between -100 and 100");
+  require(std::abs(p.frequency_penalty) <= 100, "frequency_penalty", p.frequency_penalty, "between -100 and 100");
+  require(p.logprobs >= -1 && p.logprobs <= vocab_size, "logprobs", p.logprobs, "between 0 and the vocabulary's size");
+  for (const auto& [id, bias] : p.logit_bias) {
+    require(id >= 0 && id < vocab_size, "logit_bias for token", id, "for a token of the vocabulary");
+    require(bias >= -100 && bias <= 100, "logit_bias", bias, "between -100 and 100");
+  }
+}
+
+// log(sum(exp(logits))), in double so that a large vocabulary does not wear it out.
+double log_sum_exp(std::span<const float> logits) {
+  const float max = *std::ranges::max_element(logits);
+  double sum = 0;
+  for (const float l : logits) sum += std::exp(double(l) - max);
+  return max + std::log(sum);
+}
+
+// Larger first; ties: the lower id.
+bool better(const std::pair<float, int32_t>& a, const std::pair<float, int32_t>& b) {
+  return a.first > b.first || (a.first == b.first && a.second < b.second);
+}
+
+// Heap order that pops the best first.
+bool heap_less(const std::pair<float, int32_t>& a, const std::pair<float, int32_t>& b) { return better(b, a); }
+
+}  // namespace
+
+Sampler::Sampler(const SamplingParams& params, std::span<const int32_t> prompt, int64_t vocab_size)
+    : params_(params), random_(params.seed) {
+  check(params, vocab_size);
+  if (params.repetition_penalty == 1.0f) return;
+  seen_.assign(vocab_size, 0);
+  for (const int32_t id : prompt) seen_[id] = 1;
+}
+
+SampledToken Sampler::sample(std::span<float> logits) {
+  SampledToken token;
+  double normalizer = 0;
+  if (params_.logprobs >= 0) {
+    normalizer = log_sum_exp(logits);
+    std::vector<std::pair<float, int32_t>> top(logits.size());
+    for (size_t i = 0; i < logits.size(); i++) top[i] = {logits[i], int32_t(i)};
+    std::partial_sort(top.begin(), top.begin() + params_.logprobs, top.end(), better);
+    for (int i = 0; i < params_.logprobs; i++)
+      token.top_logprobs.emplace_back(top[i].second, float(top[i].first - normalizer));
+  }
+  const std::vector<float> raw =
+      params_.logprobs >= 0 ? std::vector<float>(logits.begin(), logits.end()) : std::vector<float>{};
+
+  adjust(logits);
+  token.id = choose(logits);
+  token.logprob = raw.empty() ? std::nanf("") : float(raw[token.id] - normalizer);
+
+  if (!seen_.empty()) seen_[token.id] = 1;
+  answer_counts_[token.id]++;
+  return token;
+}
+
+void Sampler::adjust(std::span<float> logits) const {
+  for (const auto& [id, bias] : params_.logit_bias) logits[id] += bias;
+  for (size_t i = 0; i < seen_.size(); i++)
+    if (seen_[i])
+      logits[i] = logits[i] > 0 ? logits[i] / params_.repetition_penalty : logits[i] * params_.repetition_penalty;
+  if (params_.presence_penalty != 0 || params_.frequency_penalty != 0)
+    for (const auto& [id, count] : answer_counts_)
+      logits[id] -= params_.presence_penalty + params_.frequency_penalty * float(count);
+}
+
+int32_t Sampler::choose(std::span<float> logits) {
+  if (params_.temperature == 0) return int32_t(std::ranges::max_element(logits) - logits.begin());
+
+  const float max = *std::ranges::max_element(logits);
+  candidates_.clear();
+  for (size_t i = 0; i < logits.size(); i++)
+    candidates_.emplace_back(std::exp((logits[i] - max) / params_.temperature), int32_t(i));
+
+  // top-k keeps the k largest; what follows works on them, largest first, and stops as early as it can.
+  if (params_.top_k > 0 && params_.top_k < int64_t(candidates_.size())) {
+    std::nth_element(candidates_.begin(), candidates_.begin() + params_.top_k - 1, candidates_.end(), better);
+    candidates_.resize(params_.top_k);
+  }
+  double total = 0;
+  for (const auto& c : candidates_) total += c.first;
+
+  if (params_.top_p < 1 || params_.min_p > 0) {
+    // Pops candidates until they hold top_p of the mass, or are below min_p of the best.
+    std::make_heap(candidates_.begin(), candidates_.end(), heap_less);
+    auto end = candidates_.end();
+    double mass = 0;
+    while (end != candidates_.begin() && mass < double(params_.top_p) * total) {
+      const float weight = candidates_.front().first;
+      if (end != candidates_.end() && weight < params_.min_p) break;  // the best has weight 1
+      mass += weight;
+      std::pop_heap(candidates_.begin(), end, heap_less);
+      --end;
+    }
+    candidates_.erase(candidates_.begin(), end);
+    total = mass;
+  }
+
+  // A uniform number in [0, 1) from the top 53 bits: the same on every platform.
+  double left = double(random_() >> 11) * 0x1p-53 * total;
+  for (const auto& c : candidates_) {
+    left -= c.first;
+    if (left < 0) return c.second;
+  }
+  return std::ranges::min_element(candidates_, better)->second;  // rounding ate the last of the mass
+}
+
+}  // namespace swiftlet

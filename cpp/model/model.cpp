@@ -1,0 +1,113 @@
+#include "model/model.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace swiftlet {
+namespace {
+
+// The tokens of a chunk, sorted by the experts they chose.
+struct ExpertPlan {
+  std::vector<int32_t> experts;     // chosen by at least one token, ascending
+  std::vector<size_t> begin;        // of an expert's tokens in `tokens`, by expert id; one more at the end
+  std::vector<ExpertToken> tokens;  // by expert, then by token
+  std::span<const ExpertToken> of(int expert) const {
+    return std::span(tokens).subspan(begin[expert], begin[expert + 1] - begin[expert]);
+  }
+};
+
+ExpertPlan plan_experts(const Routes& routes, int num_experts) {
+  ExpertPlan plan;
+  plan.begin.assign(num_experts + 1, 0);
+  for (const int32_t e : routes.experts) plan.begin[e + 1]++;
+  for (int e = 0; e < num_experts; e++) {
+    if (plan.begin[e + 1]) plan.experts.push_back(e);
+    plan.begin[e + 1] += plan.begin[e];
+  }
+  plan.tokens.resize(routes.experts.size());
+  std::vector<size_t> next(plan.begin.begin(), plan.begin.end() - 1);
+  for (int t = 0; t < routes.tokens; t++) {
+    const auto chosen = std::span(routes.experts).subspan(size_t(t) * routes.k, routes.k);
+    for (int i = 0; i < routes.k; i++) {
+      const auto rank = std::ranges::count_if(chosen, [&](int32_t other) { return other < chosen[i]; });
+      plan.tokens[next[chosen[i]]++] = {t, int32_t(rank), routes.weights[size_t(t) * routes.k + i]};
+    }
+  }
+  return plan;
+}
+
+}  // namespace
+
+Model::Model(const ModelConfig& config, const ModelWeights& weights, Backend& backend, ExpertStore& store,
+             int max_tokens)
+    : config_(config),
+      weights_(weights),
+      backend_(backend),
+      store_(store),
+      embedding_rows_(backend.allocate(embedding_rows_bytes(weights.embedding, max_tokens))) {
+  backend_.reserve(max_tokens);
+}
+
+void Model::forward(ModelState& state, std::span<const int32_t> ids, const ForwardHooks& hooks) {
+  const int tokens = int(ids.size());
+  backend_.embed(gather_embedding(weights_.embedding, ids, embedding_rows_->host()), tokens);
+  if (hooks.after_layer) hooks.after_layer(-1);
+  for (int i = 0; i < config_.num_hidden_layers; i++) {
+    if (hooks.before_layer) hooks.before_layer();
+    const LayerWeights& layer = weights_.layers[i];
+    if (config_.linear_layers[i])
+      backend_.delta_net(layer.delta_net, state.delta_nets[i], tokens);
+    else
+      backend_.attention(layer.attention, state.kv_caches[i], state.position, tokens);
+    if (config_.moe_layers[i])
+      moe(i, tokens, hooks);
+    else
+      backend_.mlp(layer.dense, tokens);
+    if (hooks.after_layer) hooks.after_layer(i);
+  }
+  state.position += tokens;
+}
+
+void Model::moe(int layer, int tokens, const ForwardHooks& hooks) {
+  const MoeWeights& weights = weights_.layers[layer].moe;
+  backend_.route(weights, tokens);
+  const Routes routes = backend_.routes();
+  if (hooks.after_route) hooks.after_route(layer, routes);
+  const ExpertPlan plan = plan_experts(routes, config_.num_experts);
+
+  ExpertStore::Request request = store_.request(layer, plan.experts);  // reads of the misses begin
+  if (prefetch_) guess_next_layer(layer, tokens);
+  backend_.shared_expert(weights, tokens);  // under them
+  const bool in_order = tokens > Backend::kUnorderedTokens;
+  std::vector<ExpertWork> work;
+  for (;;) {
+    const std::vector<ReadyExpert> ready = request.next(in_order);  // hits first, then misses as they land
+    if (ready.empty()) break;
+    work.clear();
+    for (const ReadyExpert& e : ready) work.push_back({e.slot, plan.of(e.expert)});
+    backend_.experts(weights.expert, work, tokens);
+    backend_.finish();  // their slots may be given to others from here on
+  }
+  backend_.end_moe(tokens);
+}
+
+void Model::guess_next_layer(int layer, int tokens) {
+  const int next = layer + 1;
+  if (next == config_.num_hidden_layers || !config_.moe_layers[next]) return;
+  std::vector<int32_t> guesses = backend_.guess(weights_.layers[next].moe, tokens).experts;
+  std::ranges::sort(guesses);
+  guesses.erase(std::unique(guesses.begin(), guesses.end()), guesses.end());
+  store_.guess(next, guesses);
+}
+
+void Model::logits(int first, int count, float* out) {
+  backend_.logits(weights_.head, first, count, out);
+  for (int64_t i = 0; i < count * config_.vocab_size; i++)
+    if (!std::isfinite(out[i]))
+      fail(ErrorKind::Numeric, "the model computed ", out[i],
+           " as a logit: its weights are damaged or hold NaN; run `swiftlet verify` on the container");
+}
+
+}  // namespace swiftlet

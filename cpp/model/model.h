@@ -1,0 +1,52 @@
+// The forward pass: which block when, and which experts. Nothing is computed here.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "experts/expert_store.h"
+#include "model/config.h"
+#include "model/state.h"
+#include "model/weights.h"
+
+namespace swiftlet {
+
+// Called on the way through a chunk; all may be empty.
+struct ForwardHooks {
+  std::function<void()> before_layer;                                // may throw to stop there (cancel)
+  std::function<void(int layer)> after_layer;                        // -1: after the embedding
+  std::function<void(int layer, const Routes& routes)> after_route;  // layers with experts
+};
+
+class Model {
+ public:
+  Model(const ModelConfig& config, const ModelWeights& weights, Backend& backend, ExpertStore& store, int max_tokens);
+
+  // Feeds one chunk of 1 .. max_tokens ids to the state. The residual stream of the chunk stays in the backend, for
+  // logits(). If this throws, the state is half moved on and of no use any more.
+  void forward(ModelState& state, std::span<const int32_t> ids, const ForwardHooks& hooks = {});
+
+  // Logits of tokens first .. first + count - 1 of the last chunk, [count, vocab]. Throws ErrorKind::Numeric if one is
+  // not finite.
+  void logits(int first, int count, float* out);
+
+  // Reads the experts that the next layer is likely to choose while this one computes.
+  void set_prefetch(bool on) { prefetch_ = on; }
+
+ private:
+  void moe(int layer, int tokens, const ForwardHooks& hooks);
+  void guess_next_layer(int layer, int tokens);
+
+  const ModelConfig& config_;
+  const ModelWeights& weights_;
+  Backend& backend_;
+  ExpertStore& store_;
+  std::unique_ptr<Buffer> embedding_rows_;
+  bool prefetch_ = false;
+};
+
+}  // namespace swiftlet

@@ -1,0 +1,64 @@
+#include "model/state.h"
+
+namespace swiftlet {
+namespace {
+
+size_t size_of(KvType type) { return type == KvType::F32 ? 4 : type == KvType::F16 ? 2 : 1; }
+
+uint64_t kv_row_elements(const ModelConfig& config) { return uint64_t(config.num_key_value_heads) * config.head_dim; }
+
+uint64_t conv_bytes(const ModelConfig& config) {
+  return uint64_t(config.linear_conv_kernel_dim - 1) * config.conv_dim() * sizeof(float);
+}
+
+uint64_t recurrent_bytes(const ModelConfig& config) {
+  return uint64_t(config.value_dim()) * config.linear_key_head_dim * sizeof(float);
+}
+
+}  // namespace
+
+ModelState make_state(const ModelConfig& config, Backend& backend, int64_t context, KvType kv) {
+  ModelState state;
+  state.context = context;
+  state.delta_nets.resize(config.num_hidden_layers);
+  state.kv_caches.resize(config.num_hidden_layers);
+  for (int i = 0; i < config.num_hidden_layers; i++) {
+    if (config.linear_layers[i]) {
+      state.delta_nets[i] = {backend.allocate(conv_bytes(config)), backend.allocate(recurrent_bytes(config))};
+      continue;
+    }
+    KvCache& cache = state.kv_caches[i];
+    cache.type = kv;
+    cache.capacity = context;
+    const uint64_t bytes = context * kv_row_elements(config) * size_of(kv);
+    cache.keys = backend.allocate(bytes);
+    cache.values = backend.allocate(bytes);
+    if (kv == KvType::Int8) {
+      const uint64_t scale_bytes = context * uint64_t(config.num_key_value_heads) * sizeof(float);
+      cache.key_scales = backend.allocate(scale_bytes);
+      cache.value_scales = backend.allocate(scale_bytes);
+    }
+  }
+  return state;
+}
+
+void clear_state(ModelState& state, const ModelConfig& config, Backend& backend, KvType kv) {
+  const int64_t context = state.context;
+  state = {};  // give the old memory back before new is taken
+  state = make_state(config, backend, context, kv);
+}
+
+uint64_t state_bytes(const ModelConfig& config, int64_t context, KvType kv) {
+  uint64_t bytes = 0;
+  for (int i = 0; i < config.num_hidden_layers; i++) {
+    if (config.linear_layers[i]) {
+      bytes += conv_bytes(config) + recurrent_bytes(config);
+    } else {
+      bytes += 2 * context * kv_row_elements(config) * size_of(kv);
+      if (kv == KvType::Int8) bytes += 2 * context * uint64_t(config.num_key_value_heads) * sizeof(float);
+    }
+  }
+  return bytes;
+}
+
+}  // namespace swiftlet
