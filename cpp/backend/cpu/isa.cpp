@@ -1,0 +1,52 @@
+#include "backend/cpu/isa.h"
+
+#include <vector>
+
+#include "base/error.h"
+
+namespace swiftlet {
+namespace {
+
+struct Isa {
+  const char* name;
+  bool here;
+  MatmulFn matmul;
+};
+
+// Best first.
+std::vector<Isa> known_isas() {
+  return {
+#if defined(__x86_64__)
+      {"avx512",
+       __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+           __builtin_cpu_supports("avx512dq"),
+       matmul_avx512},
+      {"avx2", __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c"),
+       matmul_avx2},
+#elif defined(__aarch64__)
+      {"neon", true, matmul_neon},
+#endif
+      {"reference", true, matmul_reference},
+  };
+}
+
+}  // namespace
+
+std::vector<std::string> cpu_isas() {
+  std::vector<std::string> names;
+  for (const Isa& isa : known_isas())
+    if (isa.here) names.emplace_back(isa.name);
+  return names;
+}
+
+MatmulFn matmul_for(const std::string& isa) {
+  std::string choices = "auto";
+  for (const Isa& known : known_isas()) {
+    if (!known.here) continue;
+    if (isa == known.name || isa == "auto") return known.matmul;
+    choices.append(", ").append(known.name);
+  }
+  fail(ErrorKind::Input, "this CPU has no instruction set '", isa, "'; choose one of: ", choices);
+}
+
+}  // namespace swiftlet

@@ -1,0 +1,131 @@
+#include "backend/cpu/thread_pool.h"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+
+namespace swiftlet {
+namespace {
+
+constexpr uint32_t kOpen = 1u << 31;
+constexpr int64_t kPiecesPerThread = 4;  // evens out threads of different speed
+
+thread_local bool inside_loop = false;  // this thread runs a piece: loops it starts run on it alone
+
+}  // namespace
+
+// One loop at a time. Its fields are written while the door is shut and nobody is inside, and read by those who came
+// in through the open door. A worker that wakes too late finds it shut and sleeps again, so a loop never waits for
+// threads that took no piece of it.
+struct ThreadPool::Impl {
+  std::mutex callers;
+  std::atomic<uint32_t> door{0};        // kOpen, and the number of workers inside
+  std::atomic<uint32_t> generation{0};  // counts loops; workers sleep on it
+  std::atomic<bool> stopping{false};
+
+  const std::function<void(int64_t, int64_t)>* body = nullptr;
+  int64_t count = 0;
+  int64_t step = 0;
+  std::atomic<int64_t> next{0};
+  std::exception_ptr error;
+  std::mutex error_mutex;
+
+  std::vector<std::thread> workers;
+
+  ~Impl() {
+    stopping.store(true);
+    generation.fetch_add(1);
+    generation.notify_all();
+    for (std::thread& worker : workers) worker.join();
+  }
+
+  void run_pieces() noexcept {
+    inside_loop = true;
+    for (int64_t begin; (begin = next.fetch_add(step, std::memory_order_relaxed)) < count;) {
+      try {
+        (*body)(begin, std::min(begin + step, count));
+      } catch (...) {
+        const std::lock_guard lock(error_mutex);
+        if (!error) error = std::current_exception();
+        next.store(count, std::memory_order_relaxed);
+      }
+    }
+    inside_loop = false;
+  }
+
+  bool enter() {
+    uint32_t seen = door.load(std::memory_order_relaxed);
+    while (seen & kOpen)
+      if (door.compare_exchange_weak(seen, seen + 1, std::memory_order_acquire)) return true;
+    return false;
+  }
+
+  void leave() {
+    if (door.fetch_sub(1, std::memory_order_acq_rel) == 1) door.notify_one();  // last one out, and the door is shut
+  }
+
+  void work() {
+    for (uint32_t seen = 0; !stopping.load();) {
+      generation.wait(seen);
+      seen = generation.load();
+      if (enter()) {
+        run_pieces();
+        leave();
+      }
+    }
+  }
+
+  void open_door(int64_t pieces) {
+    door.store(kOpen, std::memory_order_release);
+    generation.fetch_add(1);
+    if (pieces > int64_t(workers.size()))
+      generation.notify_all();
+    else
+      for (int64_t i = 1; i < pieces; ++i) generation.notify_one();
+  }
+
+  void shut_door() {
+    uint32_t inside = door.fetch_and(~kOpen, std::memory_order_acq_rel) & ~kOpen;
+    for (; inside != 0; inside = door.load(std::memory_order_acquire)) door.wait(inside);
+  }
+};
+
+ThreadPool::ThreadPool(int threads) : impl_(std::make_unique<Impl>()) {
+  if (threads < 1) fail(ErrorKind::Input, "a thread pool needs at least 1 thread, not ", threads);
+  try {
+    for (int i = 1; i < threads; ++i) impl_->workers.emplace_back([impl = impl_.get()] { impl->work(); });
+  } catch (const std::system_error& error) {
+    fail(ErrorKind::Input, "the system does not start ", threads, " threads (", error.what(), "); ask for fewer");
+  }
+}
+
+ThreadPool::~ThreadPool() = default;
+
+int ThreadPool::threads() const { return int(impl_->workers.size()) + 1; }
+
+void ThreadPool::parallel_for(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body) {
+  if (count <= 0) return;
+  grain = std::max<int64_t>(grain, 1);
+  const int64_t grains = (count + grain - 1) / grain;
+  if (threads() == 1 || grains == 1 || inside_loop) return body(0, count);
+
+  const std::lock_guard one_loop(impl_->callers);
+  const int64_t shares = int64_t(threads()) * kPiecesPerThread;
+  impl_->body = &body;
+  impl_->count = count;
+  impl_->step = (grains + shares - 1) / shares * grain;
+  impl_->next.store(0, std::memory_order_relaxed);
+  impl_->open_door((count + impl_->step - 1) / impl_->step);
+  impl_->run_pieces();
+  impl_->shut_door();
+  if (impl_->error) std::rethrow_exception(std::exchange(impl_->error, nullptr));
+}
+
+}  // namespace swiftlet
