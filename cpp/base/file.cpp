@@ -6,7 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
+#include <system_error>
 #include <utility>
 
 #include "base/error.h"
@@ -48,7 +48,7 @@ File::File(const std::string& path, bool direct) : path_(path) {
   int fd;
   do fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   while (fd < 0 && errno == EINTR);
-  if (fd < 0) fail(ErrorKind::Container, "cannot open ", path, ": ", std::strerror(errno));
+  if (fd < 0) fail(ErrorKind::Container, "cannot open ", path, ": ", std::system_category().message(errno));
 
   struct stat info;
   if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
@@ -87,7 +87,7 @@ void File::read_at(uint64_t offset, void* dst, size_t bytes) const {
     const ssize_t got = pread_retrying(fd_, static_cast<std::byte*>(dst) + done, bytes - done, offset + done);
     if (got < 0)
       fail(ErrorKind::Io, path_, ": reading ", bytes, " bytes at offset ", offset, " failed after ", done, ": ",
-           std::strerror(errno));
+           std::system_category().message(errno));
     done += static_cast<size_t>(got);
     // A direct read that stops off a sector boundary has met the end; asking for the rest would be EINVAL.
     if (got == 0 || (direct_ && done % 512 != 0)) break;
