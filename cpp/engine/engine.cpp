@@ -35,6 +35,7 @@ MemoryPlan plan_memory(const Qpack& qpack, const ModelConfig& config, const Back
   for (const ExpertLayout& layout : qpack.layouts)
     if (layout.stride) in.experts += qpack.expert_count;
   in.experts_per_tok = config.num_experts_per_tok;
+  in.max_slots = options.pool_slots;
   return make_plan(in);
 }
 
@@ -340,7 +341,8 @@ uint64_t Engine::pool_budget() const {
   const uint64_t fixed =
       plan_.process + plan_.overhead + plan_.resident + plan_.scratch + uint64_t(std::max(sessions_, 1)) * plan_.state;
   const uint64_t room = ceiling_ > fixed ? ceiling_ - fixed : 0;
-  const uint64_t budget = plan_.slot ? std::min(plan_.experts, room / plan_.slot) * plan_.slot : 0;
+  const uint64_t most = options_.pool_slots ? std::min(plan_.experts, options_.pool_slots) : plan_.experts;
+  const uint64_t budget = plan_.slot ? std::min(most, room / plan_.slot) * plan_.slot : 0;
   const uint64_t least = std::min<uint64_t>(plan_.experts, uint64_t(config_.num_experts_per_tok)) * plan_.slot;
   if (budget < least)
     fail(ErrorKind::Memory, "a ceiling of ", format_bytes(ceiling_), " with ", std::max(sessions_, 1),

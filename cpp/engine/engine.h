@@ -25,6 +25,7 @@ struct EngineOptions {
   std::string isa = "auto";
   IoMode io = IoMode::Auto;
   int io_threads = 8;
+  uint64_t pool_slots = 0;  // the most experts in memory; 0: as many as the ceiling allows
   bool prefetch = false;
 };
 

@@ -61,7 +61,11 @@ MemoryPlan make_plan(const PlanInput& in) {
     }
   }
   plan.scratch = in.scratch(plan.chunk);
+  if (in.max_slots && in.max_slots < least_slots)
+    fail(ErrorKind::Memory, "a pool of ", in.max_slots, " slots cannot hold the ", least_slots,
+         " experts of one token");
   if (in.slot) plan.slots = std::min(in.experts, (plan.ceiling - fixed - plan.scratch) / in.slot);
+  if (in.max_slots) plan.slots = std::min(plan.slots, in.max_slots);
   plan.pool = plan.slots * in.slot;
   return plan;
 }

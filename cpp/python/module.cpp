@@ -157,7 +157,8 @@ Interrupt make_interrupt(const nb::object& function) {
 // Methods that need more than a forwarded call ------------------------------------------------------------------------
 
 EngineOptions make_options(uint64_t memory, int64_t context, const std::string& kv, int chunk, int threads,
-                           const std::string& isa, const std::string& io, int io_threads, bool prefetch) {
+                           const std::string& isa, const std::string& io, int io_threads, uint64_t pool_slots,
+                           bool prefetch) {
   EngineOptions options;
   options.memory = memory;
   options.context = context;
@@ -167,6 +168,7 @@ EngineOptions make_options(uint64_t memory, int64_t context, const std::string& 
   options.isa = isa;
   options.io = parse_io(io);
   options.io_threads = io_threads;
+  options.pool_slots = pool_slots;
   options.prefetch = prefetch;
   return options;
 }
@@ -259,7 +261,7 @@ NB_MODULE(_core, m) {
   m.def(
       "plan",
       [](const std::string& path, uint64_t memory, int64_t context, const std::string& kv, int chunk) {
-        return to_dict(plan_container(path, make_options(memory, context, kv, chunk, 0, "auto", "auto", 8, false)));
+        return to_dict(plan_container(path, make_options(memory, context, kv, chunk, 0, "auto", "auto", 8, 0, false)));
       },
       "path"_a, nb::kw_only(), "memory"_a = 0, "context"_a = 0, "kv"_a = "f16", "chunk"_a = 0);
 
@@ -298,14 +300,15 @@ NB_MODULE(_core, m) {
 
   nb::class_<Engine>(m, "Engine")
       .def(nb::new_([](const std::string& path, uint64_t memory, int64_t context, const std::string& kv, int chunk,
-                       int threads, const std::string& isa, const std::string& io, int io_threads, bool prefetch) {
+                       int threads, const std::string& isa, const std::string& io, int io_threads, uint64_t pool_slots,
+                       bool prefetch) {
              const EngineOptions options =
-                 make_options(memory, context, kv, chunk, threads, isa, io, io_threads, prefetch);
+                 make_options(memory, context, kv, chunk, threads, isa, io, io_threads, pool_slots, prefetch);
              const nb::gil_scoped_release release;
              return Engine::open(path, options);
            }),
            "path"_a, nb::kw_only(), "memory"_a = 0, "context"_a = 0, "kv"_a = "f16", "chunk"_a = 0, "threads"_a = 0,
-           "isa"_a = "auto", "io"_a = "auto", "io_threads"_a = 8, "prefetch"_a = false)
+           "isa"_a = "auto", "io"_a = "auto", "io_threads"_a = 8, "pool_slots"_a = 0, "prefetch"_a = false)
       .def_prop_ro("plan", [](const Engine& e) { return to_dict(e.plan()); })
       .def_prop_ro("config", &engine_config)
       .def_prop_ro("stats", &engine_stats)

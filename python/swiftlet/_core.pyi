@@ -99,6 +99,7 @@ class Engine:
         isa: str = "auto",
         io: str = "auto",
         io_threads: int = 8,
+        pool_slots: int = 0,
         prefetch: bool = False,
     ) -> None: ...
     @property

@@ -1,0 +1,161 @@
+"""The forward pass against mlx-lm in float32, and against itself.
+
+Tolerances are those of the fixtures: hidden states and logits max(1e-3, 10 * noise) absolute, router weights 1e-4,
+expert choices and greedy tokens equal. Within one backend everything else is equal bit for bit: chunk size, cache size, prefetch,
+thread count.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from reference import CHECKPOINTS, NAMES, forward
+
+from swiftlet import _core
+from swiftlet.repack import repack
+
+ISAS = sorted({"reference", _core.cpu_isas()[0]})
+Container = Callable[[str], str]
+
+
+@pytest.fixture(scope="module")
+def container(tmp_path_factory: pytest.TempPathFactory) -> Container:
+    folder = tmp_path_factory.mktemp("containers")
+
+    def make(name: str) -> str:
+        path = folder / f"{name}.qpack"
+        if not path.exists():
+            repack(CHECKPOINTS / name, path)
+        return str(path)
+
+    return make
+
+
+def tolerance(info: dict[str, Any]) -> float:
+    return max(1e-3, 10 * max(info["float32_noise"].values()))
+
+
+def run(path: str, ids: NDArray[Any], capture: bool = False, **options: Any) -> dict[str, Any]:
+    """What an engine with these options computes for `ids` in a fresh session, and the state it leaves."""
+    engine = _core.Engine(path, **{"kv": "f32", "context": 512, "threads": 2, **options})
+    session = engine.session()
+    out = engine.forward(session, ids.tolist(), capture=capture)
+    out["state"] = [engine.state(session, i) for i in range(engine.config["num_hidden_layers"])]
+    out["stats"] = engine.stats
+    return out
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("name", NAMES)
+def test_layers_match_mlx(container: Container, name: str, isa: str) -> None:
+    want, info = forward(name)
+    got = run(container(name), want["short.tokens"], capture=True, isa=isa)
+    close = {"rtol": 0, "atol": tolerance(info)}
+    np.testing.assert_allclose(got["embed"], want["short.embed"], rtol=0, atol=1e-6)
+    np.testing.assert_allclose(got["logits"], want["short.logits"], **close)
+    for i, hidden in enumerate(got["layers"]):
+        np.testing.assert_allclose(hidden, want[f"short.layer.{i}"], **close)
+        if got["router_indices"][i] is None:
+            assert f"short.router.{i}.indices" not in want
+            continue
+        np.testing.assert_array_equal(got["router_indices"][i], want[f"short.router.{i}.indices"])
+        np.testing.assert_allclose(got["router_weights"][i], want[f"short.router.{i}.weights"], rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("name", [n for n in NAMES if any("cache" in key for key in forward(n)[0])])
+def test_state_matches_mlx(container: Container, name: str, isa: str) -> None:
+    want, info = forward(name)
+    state = run(container(name), want["short.tokens"], isa=isa)["state"]
+    for key, value in want.items():
+        if not key.startswith("short.cache."):
+            continue
+        _, _, layer, part = key.split(".")
+        got = state[int(layer)][part]
+        if part in ("keys", "values"):
+            got = got.transpose(1, 0, 2)
+        np.testing.assert_allclose(got, value, rtol=0, atol=tolerance(info), err_msg=key)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("name", NAMES)
+def test_long_prompt_matches_mlx(container: Container, name: str, isa: str) -> None:
+    want, info = forward(name)
+    logits = run(container(name), want["long.tokens"], isa=isa)["logits"]
+    np.testing.assert_array_equal(logits.argmax(-1), want["long.argmax"])
+    last = want.get("long.logits_last8", want.get("long.logits"))
+    assert last is not None
+    np.testing.assert_allclose(logits[-len(last) :], last, rtol=0, atol=tolerance(info))
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("name", NAMES)
+def test_greedy_answer_matches_mlx(container: Container, name: str, isa: str) -> None:
+    want, _ = forward(name)
+    engine = _core.Engine(container(name), kv="f32", context=512, isa=isa)
+    params = _core.SamplingParams()
+    params.temperature, params.max_tokens, params.ignore_eos = 0.0, len(want["greedy.tokens"]), True
+    generation = engine.generate(engine.session(), want["short.tokens"].tolist(), params)
+    tokens = [generation.next().id for _ in want["greedy.tokens"]]
+    assert tokens == want["greedy.tokens"].tolist()
+
+
+def assert_same_bits(a: dict[str, Any], b: dict[str, Any]) -> None:
+    np.testing.assert_array_equal(a["logits"].view(np.uint32), b["logits"].view(np.uint32))
+    for one, other in zip(a["state"], b["state"], strict=True):
+        for part in one:
+            np.testing.assert_array_equal(one[part].view(np.uint32), other[part].view(np.uint32))
+
+
+@pytest.mark.parametrize("kv", ["f32", "f16", "int8"])
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("name", NAMES)
+def test_chunks_change_nothing(container: Container, name: str, isa: str, kv: str) -> None:
+    ids = forward(name)[0]["long.tokens"]
+    whole = run(container(name), ids, isa=isa, kv=kv, chunk=512)
+    for chunk in (1, 7, 64):
+        assert_same_bits(run(container(name), ids, isa=isa, kv=kv, chunk=chunk), whole)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_cache_and_threads_change_nothing(container: Container, name: str) -> None:
+    ids = forward(name)[0]["long.tokens"]
+    full = run(container(name), ids, chunk=64, threads=1)
+    assert full["stats"]["evictions"] == 0
+    k = full_top_k(container(name))
+    for options in (
+        {"pool_slots": k},  # every token evicts
+        {"pool_slots": k + 3, "io_threads": 1},
+        {"pool_slots": k + 1, "prefetch": True},
+        {"threads": 3, "io": "buffered"},
+        {"io": "direct", "prefetch": True},
+    ):
+        assert_same_bits(run(container(name), ids, **{"chunk": 64, **options}), full)
+        assert_same_bits(run(container(name), ids[:40], **{"chunk": 1, **options}), run(container(name), ids[:40]))
+
+
+def full_top_k(path: str) -> int:
+    return int(_core.Engine(path, context=16).config["num_experts_per_tok"])
+
+
+@pytest.mark.parametrize(("kv", "limit"), [("f16", 0.02), ("int8", 0.25)])
+@pytest.mark.parametrize("name", NAMES)
+def test_small_kv_rows_stay_near(container: Container, name: str, kv: str, limit: float) -> None:
+    """Rounded KV rows: logits of magnitude 10 move by at most `limit` on positions whose experts do not flip."""
+    ids = forward(name)[0]["short.tokens"]
+    exact = run(container(name), ids, capture=True)
+    rounded = run(container(name), ids, capture=True, kv=kv)
+    same = np.ones(len(ids), bool)
+    for a, b in zip(exact["router_indices"], rounded["router_indices"], strict=True):
+        if a is not None:
+            same &= (np.sort(a, -1) == np.sort(b, -1)).all(-1)
+    assert same.mean() >= 0.8
+    assert np.abs(exact["logits"] - rounded["logits"])[same].max() <= limit
+
+
+def test_every_committed_fixture_is_used() -> None:
+    assert len(NAMES) >= 11
+    assert {p.stem for p in (Path(CHECKPOINTS).parent / "forward").iterdir()} == set(NAMES)
