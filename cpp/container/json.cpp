@@ -16,6 +16,10 @@ std::string shown(const nlohmann::json& value) {
   return value.dump();
 }
 
+[[noreturn]] void refuse_syntax(const std::string& path, size_t byte, size_t size, const std::string& remedy) {
+  fail(ErrorKind::Container, path, " is not valid JSON (at byte ", byte, " of ", size, "); ", remedy);
+}
+
 }  // namespace
 
 std::string read_text(const std::string& path, uint64_t limit) {
@@ -39,11 +43,13 @@ JsonFile parse_json(std::string_view text, const std::string& path, const std::s
     if (depth > kMaxDepth) fail(ErrorKind::Container, path, " is JSON nested more than ", kMaxDepth, " deep; ", remedy);
     return true;
   };
+  // The parser would take a zero byte for the end of the text.
+  if (const size_t zero = text.find('\0'); zero != text.npos) refuse_syntax(path, zero + 1, text.size(), remedy);
   try {
     return {path, remedy, nlohmann::json::parse(text, check_depth)};
   } catch (const nlohmann::json::parse_error& error) {
-    fail(ErrorKind::Container, path, " is not valid JSON (at byte ", error.byte, " of ", text.size(), "); ", remedy);
-  } catch (const nlohmann::json::exception&) {
+    refuse_syntax(path, error.byte, text.size(), remedy);
+  } catch (const nlohmann::json::out_of_range&) {
     fail(ErrorKind::Container, path, " is JSON with a number that is out of range; ", remedy);
   }
 }
