@@ -171,8 +171,12 @@ GeneratedToken Generation::next(const Interrupt& interrupt) {
       out.token = sampler_.sample(engine.logits_);
     } else {
       const std::lock_guard lock(engine.compute_);
-      const PhaseTimer timer(stats_.decode, *engine.store_);
-      engine.feed(*session_, std::span(&*last_, 1), 1, engine.logits_.data(), {});
+      const double before = stats_.decode.seconds;
+      {
+        const PhaseTimer timer(stats_.decode, *engine.store_);
+        engine.feed(*session_, std::span(&*last_, 1), 1, engine.logits_.data(), {});
+      }
+      engine.prefetch_.decoded(stats_.decode.seconds - before);
       out.token = sampler_.sample(engine.logits_);
       stats_.decode.tokens++;
     }
@@ -197,7 +201,7 @@ std::shared_ptr<Engine> Engine::open(const std::string& path, const EngineOption
 }
 
 Engine::Engine(const std::string& path, const EngineOptions& options)
-    : qpack_(open_qpack(path)), config_(read_config(qpack_)), options_(options) {
+    : qpack_(open_qpack(path)), config_(read_config(qpack_)), options_(options), prefetch_(options.prefetch) {
   if (options.chunk < 0 || options.chunk > 65536)
     fail(ErrorKind::Input, "chunk is ", options.chunk, ", but must lie between 1 and 65536");
   if (options.io_threads < 1 || options.io_threads > 256)
@@ -218,8 +222,11 @@ Engine::Engine(const std::string& path, const EngineOptions& options)
   store_ = std::make_unique<ExpertStore>(qpack_, store, config_.num_experts_per_tok);
 
   model_ = std::make_unique<Model>(config_, weights_, *backend_, *store_, plan_.chunk);
-  model_->set_prefetch(options.prefetch);
   logits_.resize(config_.vocab_size);
+  if (!options.trace.empty()) trace_ = std::make_unique<RoutingTrace>(options.trace);
+  if (options.watch_pressure)
+    pressure_watch_ =
+        std::make_unique<PressureWatch>([this] { relieve_pressure(); }, [this] { recover_from_pressure(); });
 }
 
 std::shared_ptr<Session> Engine::session() { return std::make_shared<Session>(shared_from_this()); }
@@ -244,7 +251,15 @@ void Engine::check_ids(std::span<const int32_t> ids) const {
 void Engine::feed(Session& session, std::span<const int32_t> ids, int wanted, float* logits,
                   const ForwardHooks& hooks) {
   session.valid_ = false;
-  model_->forward(session.state_, ids, hooks);
+  ForwardHooks all = hooks;
+  if (trace_)
+    all.after_route = [&](int layer, const Routes& routes) {
+      trace_->route(layer, routes);
+      if (hooks.after_route) hooks.after_route(layer, routes);
+    };
+  model_->set_prefetch(prefetch_.on());
+  model_->forward(session.state_, ids, all);
+  if (trace_) trace_->end_chunk(int(ids.size()));
   const int first = int(ids.size()) - wanted;
   for (int i = 0; i < wanted; i += kLogitRows)
     model_->logits(first + i, std::min(kLogitRows, wanted - i), logits + int64_t(i) * config_.vocab_size);
@@ -337,17 +352,21 @@ std::vector<StateTensor> Engine::state(Session& session, int layer) {
 
 // Memory --------------------------------------------------------------------------------------------------------------
 
+uint64_t Engine::least_pool() const {
+  return std::min<uint64_t>(plan_.experts, uint64_t(config_.num_experts_per_tok)) * plan_.slot;
+}
+
 uint64_t Engine::pool_budget() const {
   const uint64_t fixed =
       plan_.process + plan_.overhead + plan_.resident + plan_.scratch + uint64_t(std::max(sessions_, 1)) * plan_.state;
   const uint64_t room = ceiling_ > fixed ? ceiling_ - fixed : 0;
   const uint64_t most = options_.pool_slots ? std::min(plan_.experts, options_.pool_slots) : plan_.experts;
   const uint64_t budget = plan_.slot ? std::min(most, room / plan_.slot) * plan_.slot : 0;
-  const uint64_t least = std::min<uint64_t>(plan_.experts, uint64_t(config_.num_experts_per_tok)) * plan_.slot;
+  const uint64_t least = least_pool();
   if (budget < least)
     fail(ErrorKind::Memory, "a ceiling of ", format_bytes(ceiling_), " with ", std::max(sessions_, 1),
          " session(s) is too small: the smallest that works is ", format_bytes(fixed + least));
-  return budget;
+  return pressure_limit_ ? std::min(budget, pressure_limit_) : budget;
 }
 
 void Engine::add_sessions(int delta) {
@@ -363,11 +382,13 @@ void Engine::add_sessions(int delta) {
 
 void Engine::set_memory(uint64_t ceiling) {
   const std::lock_guard lock(budget_);
-  const uint64_t before = std::exchange(ceiling_, ceiling);
+  const uint64_t ceiling_before = std::exchange(ceiling_, ceiling);
+  const uint64_t limit_before = std::exchange(pressure_limit_, 0);
   try {
     store_->set_budget(pool_budget());
   } catch (...) {
-    ceiling_ = before;
+    ceiling_ = ceiling_before;
+    pressure_limit_ = limit_before;
     throw;
   }
 }
@@ -376,11 +397,19 @@ uint64_t Engine::relieve_pressure() {
   const std::lock_guard lock(budget_);
   if (!plan_.slot) return 0;
   const uint64_t before = store_->resident_bytes();
-  const uint64_t least = std::min<uint64_t>(plan_.experts, uint64_t(config_.num_experts_per_tok)) * plan_.slot;
-  const uint64_t half = std::min(store_->budget(), before) / 2 / plan_.slot * plan_.slot;
-  store_->set_budget(std::max(half, least));
+  pressure_limit_ = std::max(std::min(store_->budget(), before) / 2 / plan_.slot * plan_.slot, least_pool());
+  store_->set_budget(pool_budget());
   const uint64_t after = store_->resident_bytes();
   return before > after ? before - after : 0;
+}
+
+void Engine::recover_from_pressure() {
+  const std::lock_guard lock(budget_);
+  if (!pressure_limit_) return;
+  const uint64_t grown = 2 * std::exchange(pressure_limit_, 0);
+  const uint64_t full = pool_budget();
+  if (grown < full) pressure_limit_ = grown;
+  store_->set_budget(std::min(grown, full));
 }
 
 }  // namespace swiftlet

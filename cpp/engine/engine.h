@@ -11,7 +11,10 @@
 #include <vector>
 
 #include "engine/plan.h"
+#include "engine/prefetch_meter.h"
+#include "engine/pressure.h"
 #include "engine/sampler.h"
+#include "engine/trace.h"
 #include "model/model.h"
 
 namespace swiftlet {
@@ -26,7 +29,9 @@ struct EngineOptions {
   IoMode io = IoMode::Auto;
   int io_threads = 8;
   uint64_t pool_slots = 0;  // the most experts in memory; 0: as many as the ceiling allows
-  bool prefetch = false;
+  Prefetch prefetch = Prefetch::Off;
+  bool watch_pressure = false;  // shrink the pool when the system runs short of memory, grow it back later
+  std::string trace;            // a file that records the routing; empty: none
 };
 
 // The plan for a container, without loading it.
@@ -148,8 +153,10 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
   // A new ceiling, from any thread; the pool shrinks or may grow between tokens.
   void set_memory(uint64_t ceiling);
-  // Halves the pool, down to the experts of one token; returns the bytes given back.
+  // Halves the pool, down to the experts of one token; returns the bytes given back. recover_from_pressure() doubles it
+  // again, up to what the ceiling allows.
   uint64_t relieve_pressure();
+  void recover_from_pressure();
 
  private:
   friend class Session;
@@ -161,6 +168,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void feed(Session& session, std::span<const int32_t> ids, int wanted, float* logits, const ForwardHooks& hooks);
   void check_ids(std::span<const int32_t> ids) const;
   void add_sessions(int delta);
+  uint64_t least_pool() const;
   uint64_t pool_budget() const;
 
   Qpack qpack_;
@@ -173,9 +181,13 @@ class Engine : public std::enable_shared_from_this<Engine> {
   std::unique_ptr<Model> model_;
   std::vector<float> logits_;  // [vocab]
   std::mutex compute_;         // one forward pass at a time
-  std::mutex budget_;          // guards the two below
+  PrefetchMeter prefetch_;
+  std::unique_ptr<RoutingTrace> trace_;
+  std::mutex budget_;  // guards the three below
   int sessions_ = 0;
   uint64_t ceiling_ = 0;
+  uint64_t pressure_limit_ = 0;                    // of the pool, after relieve_pressure(); 0: none
+  std::unique_ptr<PressureWatch> pressure_watch_;  // last: its thread uses the rest
 };
 
 }  // namespace swiftlet

@@ -24,7 +24,7 @@ struct PlanInput {
   uint64_t slot = 0;                           // of one expert
   uint64_t experts = 0;                        // in the container, all layers
   int experts_per_tok = 0;
-  uint64_t max_slots = 0;    // of the pool, whatever else memory would allow; 0: no such bound
+  uint64_t max_slots = 0;  // of the pool, whatever else memory would allow; 0: no such bound
 };
 
 struct MemoryPlan {

@@ -95,6 +95,13 @@ IoMode parse_io(const std::string& name) {
   fail(ErrorKind::Input, "io is \"", name, "\", but must be auto, direct or buffered");
 }
 
+Prefetch parse_prefetch(const std::string& name) {
+  if (name == "off") return Prefetch::Off;
+  if (name == "auto") return Prefetch::Auto;
+  if (name == "on") return Prefetch::On;
+  fail(ErrorKind::Input, "prefetch is \"", name, "\", but must be off, auto or on");
+}
+
 nb::dict to_dict(const MemoryPlan& p) {
   nb::dict d;
   d["ceiling"] = p.ceiling;
@@ -158,7 +165,7 @@ Interrupt make_interrupt(const nb::object& function) {
 
 EngineOptions make_options(uint64_t memory, int64_t context, const std::string& kv, int chunk, int threads,
                            const std::string& isa, const std::string& io, int io_threads, uint64_t pool_slots,
-                           bool prefetch) {
+                           const std::string& prefetch, bool watch_pressure, const std::string& trace) {
   EngineOptions options;
   options.memory = memory;
   options.context = context;
@@ -169,7 +176,9 @@ EngineOptions make_options(uint64_t memory, int64_t context, const std::string& 
   options.io = parse_io(io);
   options.io_threads = io_threads;
   options.pool_slots = pool_slots;
-  options.prefetch = prefetch;
+  options.prefetch = parse_prefetch(prefetch);
+  options.watch_pressure = watch_pressure;
+  options.trace = trace;
   return options;
 }
 
@@ -261,7 +270,8 @@ NB_MODULE(_core, m) {
   m.def(
       "plan",
       [](const std::string& path, uint64_t memory, int64_t context, const std::string& kv, int chunk) {
-        return to_dict(plan_container(path, make_options(memory, context, kv, chunk, 0, "auto", "auto", 8, 0, false)));
+        return to_dict(
+            plan_container(path, make_options(memory, context, kv, chunk, 0, "auto", "auto", 8, 0, "off", false, "")));
       },
       "path"_a, nb::kw_only(), "memory"_a = 0, "context"_a = 0, "kv"_a = "f16", "chunk"_a = 0);
 
@@ -301,14 +311,15 @@ NB_MODULE(_core, m) {
   nb::class_<Engine>(m, "Engine")
       .def(nb::new_([](const std::string& path, uint64_t memory, int64_t context, const std::string& kv, int chunk,
                        int threads, const std::string& isa, const std::string& io, int io_threads, uint64_t pool_slots,
-                       bool prefetch) {
-             const EngineOptions options =
-                 make_options(memory, context, kv, chunk, threads, isa, io, io_threads, pool_slots, prefetch);
+                       const std::string& prefetch, bool watch_pressure, const std::string& trace) {
+             const EngineOptions options = make_options(memory, context, kv, chunk, threads, isa, io, io_threads,
+                                                        pool_slots, prefetch, watch_pressure, trace);
              const nb::gil_scoped_release release;
              return Engine::open(path, options);
            }),
            "path"_a, nb::kw_only(), "memory"_a = 0, "context"_a = 0, "kv"_a = "f16", "chunk"_a = 0, "threads"_a = 0,
-           "isa"_a = "auto", "io"_a = "auto", "io_threads"_a = 8, "pool_slots"_a = 0, "prefetch"_a = false)
+           "isa"_a = "auto", "io"_a = "auto", "io_threads"_a = 8, "pool_slots"_a = 0, "prefetch"_a = "off",
+           "watch_pressure"_a = false, "trace"_a = "")
       .def_prop_ro("plan", [](const Engine& e) { return to_dict(e.plan()); })
       .def_prop_ro("config", &engine_config)
       .def_prop_ro("stats", &engine_stats)

@@ -100,7 +100,9 @@ class Engine:
         io: str = "auto",
         io_threads: int = 8,
         pool_slots: int = 0,
-        prefetch: bool = False,
+        prefetch: str = "off",
+        watch_pressure: bool = False,
+        trace: str = "",
     ) -> None: ...
     @property
     def plan(self) -> dict[str, Any]: ...

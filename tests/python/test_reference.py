@@ -129,9 +129,9 @@ def test_cache_and_threads_change_nothing(container: Container, name: str) -> No
     for options in (
         {"pool_slots": k},  # every token evicts
         {"pool_slots": k + 3, "io_threads": 1},
-        {"pool_slots": k + 1, "prefetch": True},
+        {"pool_slots": k + 1, "prefetch": "on"},
         {"threads": 3, "io": "buffered"},
-        {"io": "direct", "prefetch": True},
+        {"io": "direct", "prefetch": "on"},
     ):
         assert_same_bits(run(container(name), ids, **{"chunk": 64, **options}), full)
         assert_same_bits(run(container(name), ids[:40], **{"chunk": 1, **options}), run(container(name), ids[:40]))
