@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from .layout import layout_json, safetensors_header
 from .plan import CONFIG, LAYOUT, RESIDENT, Plan, Quantization, Work, layer_file, make_plan
 from .source import Reader, open_checkpoint
-from .verify import Problem, VerifyResult, verify
+from .verify import HASHES, MANIFEST, Problem, VerifyResult, verify
 from .work import Progress, in_threads
 from .writer import OutputFile, Staging, check_target, staging
 
@@ -37,50 +39,57 @@ def repack(
     The container appears under its name only when it is complete; after an error, nothing is left. Raises InputError
     (arguments, an existing target), ContainerError (the checkpoint) or IoError (the disk).
     """
-    target = Path(container)
+    target = Path(container).resolve()
     check_target(target, overwrite=overwrite)
     plan = make_plan(open_checkpoint(Path(checkpoint)), Quantization(bits, group_size) if bits is not None else None)
-    header, offsets = safetensors_header(plan.resident_specs())
-    layout = layout_json(plan.dimensions.num_experts, plan.dimensions.linear_layers, plan.layouts)
-    resident_bytes = len(header) + sum(spec.nbytes for spec in plan.resident_specs())
-    total = resident_bytes + sum(item.source.nbytes for item in plan.documents)
-    total += sum(plan.dimensions.num_experts * of_layer.stride for of_layer in plan.layouts)
-
+    files = list(_files(plan))
+    done, total = 0, sum(file.nbytes for file in files)
     with Reader() as reader, staging(target, total + _JSON_RESERVE, overwrite=overwrite) as stage:
-        done = 0
-
-        def fill(file: OutputFile, name: str, work: Iterable[Work]) -> None:
-            nonlocal done
-
-            def write(part: Work) -> int:
-                made = part.produce(reader)
-                for _, offset, data in made:
-                    file.write(offset, data)
-                return sum(len(data) for _, _, data in made)
-
-            for nbytes in in_threads(write, work):
-                done += nbytes
-                if progress:
-                    progress(min(done, total), total, name)
-
-        for item in plan.documents:
-            with stage.file(item.name, item.source.nbytes) as file:
-                fill(file, item.name, (Work(piece, (0,)) for piece in item.pieces()))
-        if plan.config is not None:
-            stage.document(CONFIG, plan.config)
-        with stage.file(RESIDENT, resident_bytes) as file:
-            file.write(0, header)
-            fill(file, RESIDENT, plan.resident_work(offsets))
-        stage.document(LAYOUT, _json(layout))
-        for layer, of_layer in enumerate(plan.layouts):
-            if of_layer.stride:
-                with stage.file(layer_file(layer), plan.dimensions.num_experts * of_layer.stride) as file:
-                    fill(file, layer_file(layer), plan.layer_work(layer, of_layer))
-        stage.document("hashes.json", _json({"files": dict(sorted(stage.hashes.items()))}))
-        stage.document("manifest.json", _json(_manifest(plan, stage)))
-    if progress:
-        progress(total, total, target.name)
+        for file in files:
+            with stage.file(file.name, file.nbytes) as output:
+                output.write(0, file.head)
+                for nbytes in in_threads(partial(_write, reader, output), file.work):
+                    done += nbytes
+                    if progress:
+                        progress(done, total, file.name)
+        stage.document(HASHES, _json({"files": dict(sorted(stage.hashes.items()))}))
+        stage.document(MANIFEST, _json(_manifest(plan, stage)))
     return target
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A file of the container: its first bytes, and the work that makes the rest."""
+
+    name: str
+    nbytes: int
+    head: bytes = b""
+    work: Iterable[Work] = ()
+
+
+def _files(plan: Plan) -> Iterator[_File]:
+    for item in plan.documents:
+        yield _File(item.name, item.source.nbytes, work=(Work(piece, (0,)) for piece in item.pieces()))
+    if plan.config is not None:
+        yield _File(CONFIG, len(plan.config), plan.config)
+    specs = plan.resident_specs()
+    header, offsets = safetensors_header(specs)
+    nbytes = len(header) + sum(spec.nbytes for spec in specs)
+    yield _File(RESIDENT, nbytes, header, plan.resident_work(offsets))
+    experts = plan.dimensions.num_experts
+    layout = _json(layout_json(experts, plan.dimensions.linear_layers, plan.layouts))
+    yield _File(LAYOUT, len(layout), layout)
+    for layer, of_layer in enumerate(plan.layouts):
+        if of_layer.stride:
+            yield _File(layer_file(layer), experts * of_layer.stride, work=plan.layer_work(layer, of_layer))
+
+
+def _write(reader: Reader, output: OutputFile, work: Work) -> int:
+    """Produces and writes one piece; returns its bytes."""
+    made = work.produce(reader)
+    for _, offset, data in made:
+        output.write(offset, data)
+    return sum(len(data) for _, _, data in made)
 
 
 def _json(content: dict[str, Any]) -> bytes:
@@ -88,14 +97,17 @@ def _json(content: dict[str, Any]) -> bytes:
 
 
 def _manifest(plan: Plan, stage: Staging) -> dict[str, Any]:
-    gate = next(matrices for matrices in plan.experts if matrices)[0]
+    gate = next(matrices for matrices in plan.experts if matrices)[0].encoding
+    details: dict[str, Any] = {"writer": "swiftlet", "quantMode": gate.mode}
+    if plan.quantization:
+        details["quantizedByWriter"] = {"bits": plan.quantization.bits, "groupSize": plan.quantization.group_size}
     return {
         "magic": "QPACK",
         "version": 1,
         "modelName": plan.dimensions.model_type,
         "sourceCheckpoint": plan.checkpoint.folder.resolve().name,
-        "quantBits": gate.encoding.bits,
-        "quantGroupSize": gate.encoding.group_size,
-        "format": {"writer": "swiftlet", "quantMode": gate.encoding.mode, "quantizedByWriter": gate.quantized_here},
+        "quantBits": gate.bits,
+        "quantGroupSize": gate.group_size,
+        "format": details,
         "files": dict(sorted(stage.sizes.items())),
     }

@@ -55,7 +55,7 @@ def parse_config(config: dict[str, Any], path: Path) -> Dimensions:
         return value
 
     layers = number("num_hidden_layers")
-    if layers > 9999:
+    if layers > 4096:
         raise ContainerError(f"{path} has num_hidden_layers {layers}, more than any model of this family")
     linear = _linear_layers(text, layers, number("full_attention_interval", 4), path)
     dense = text.get("mlp_only_layers") or []

@@ -140,7 +140,7 @@ def _section_entry(section: Section) -> dict[str, Any]:
 def parse_layout(content: dict[str, Any], where: str) -> tuple[int, list[bool], list[ExpertLayout]]:
     """Expert count, linear layers and the layout of each layer, from the content of layout.json."""
     experts, count, linear = content.get("expertCount"), content.get("layerCount"), content.get("linearLayers")
-    if not is_size(experts) or not is_size(count) or not 0 < count < 10_000 or not experts:
+    if not is_size(experts) or not is_size(count) or not 0 < count <= 4096 or not experts:
         raise ContainerError(f"{where} has expertCount {experts!r} and layerCount {count!r}")
     if not isinstance(linear, list) or len(linear) != count or not all(isinstance(flag, bool) for flag in linear):
         raise ContainerError(f"{where} has linearLayers that are not {count} times true or false")

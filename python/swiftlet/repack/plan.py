@@ -171,6 +171,7 @@ class ExpertMatrix:
 class Plan:
     checkpoint: Checkpoint
     dimensions: Dimensions
+    quantization: Quantization | None  # on the way
     config: bytes | None  # of the container, if it differs from the checkpoint's
     documents: tuple[Item, ...]  # files that are copied
     resident: tuple[Item, ...]
@@ -247,6 +248,7 @@ def make_plan(checkpoint: Checkpoint, quantization: Quantization | None) -> Plan
     return Plan(
         checkpoint,
         dimensions,
+        quantization,
         _quantized_config(checkpoint.config, quantization, overrides) if quantization else None,
         tuple(_documents(checkpoint, () if quantization else (CONFIG,))),
         tuple(items),

@@ -92,7 +92,7 @@ def verify(
         contents = _check_structure(result, manifest, sizes)
     plan = None
     if source is not None and contents is not None:
-        plan = make_plan(open_checkpoint(Path(source)), _quantization(contents, Path(source)))
+        plan = make_plan(open_checkpoint(Path(source)), _quantization(contents.manifest))
     meter = _Meter(result.bytes * (2 if plan else 1), progress)
     _check_hashes(result, sizes, meter)
     if plan and contents:
@@ -208,12 +208,16 @@ def _hash(folder: Path, name: str) -> str:
         os.close(fd)
 
 
-def _quantization(contents: _Contents, source: Path) -> Quantization | None:
-    """How the container was quantized on the way, if the checkpoint is not quantized and the container is."""
-    bits, group_size = contents.manifest.get("quantBits"), contents.manifest.get("quantGroupSize")
-    if not group_size or "quantization" in read_json(source / CONFIG):
+def _quantization(manifest: dict[str, Any]) -> Quantization | None:
+    """How the checkpoint's weights were quantized on their way into the container, if they were."""
+    details = manifest.get("format")
+    done = details.get("quantizedByWriter") if isinstance(details, dict) else None
+    if not isinstance(done, dict):
         return None
-    return Quantization(bits, group_size) if type(bits) is int and type(group_size) is int else None
+    bits, group_size = done.get("bits"), done.get("groupSize")
+    if type(bits) is not int or type(group_size) is not int:
+        raise ContainerError(f"{MANIFEST} has a quantizedByWriter of {done!r}, which says no bits and group size")
+    return Quantization(bits, group_size)
 
 
 def _compare(result: VerifyResult, contents: _Contents, plan: Plan, meter: _Meter) -> None:

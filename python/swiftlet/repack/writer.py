@@ -97,11 +97,11 @@ def check_target(target: Path, *, overwrite: bool) -> None:
     """The target must be free, or a container that may be replaced."""
     if not target.parent.is_dir():
         raise InputError(f"{target.parent} is not a folder; make it first")
-    if not os.path.lexists(target):
+    if not target.exists():
         return
     if not overwrite:
         raise InputError(f"{target} exists; use --overwrite to replace it")
-    if target.is_symlink() or not is_container(target):
+    if not is_container(target):
         raise InputError(f"{target} is not a container and will not be replaced; choose another name")
 
 
