@@ -1,0 +1,210 @@
+// The gated attention mixer.
+//
+// A token's softmax runs over blocks of kPositionBlock positions that begin at absolute multiples of it; the blocks'
+// results are joined in their order. So a single token can spread its blocks over the threads, and a tile of tokens can
+// spread its tokens, with the same bits.
+#include <algorithm>
+#include <cmath>
+
+#include "backend/cpu/blocks.h"
+#include "backend/cpu/kv_cache.h"
+#include "base/error.h"
+
+namespace swiftlet {
+
+Rotary::Rotary(int64_t position, int rotated, double theta) : dims(rotated) {
+  for (int j = 0; j < dims / 2; ++j) {
+    const double angle = double(position) * std::pow(theta, -2.0 * j / dims);
+    cosine[j] = float(std::cos(angle));
+    sine[j] = float(std::sin(angle));
+  }
+}
+
+void Rotary::apply(float* head) const {
+  const int half = dims / 2;
+  for (int j = 0; j < half; ++j) {
+    const float a = head[j], b = head[half + j];
+    head[j] = a * cosine[j] - b * sine[j];
+    head[half + j] = a * sine[j] + b * cosine[j];
+  }
+}
+
+namespace {
+
+// Norm and rotary of one token's queries and keys; its keys and values go to the cache.
+void store_token(Cpu& cpu, const AttentionWeights& weights, KvCache& cache, int64_t position, int t) {
+  const ModelConfig& c = cpu.config;
+  const auto& s = cpu.scratch.attention;
+  const int64_t dim = c.head_dim;
+  const Rotary rotary(position, c.rotary_dim, c.rope_theta);
+  for (int h = 0; h < c.num_attention_heads; ++h) {
+    float* q = s.q + (int64_t(t) * c.num_attention_heads + h) * 2 * dim;
+    cpu.ops.rms_norm(q, weights.q_norm, dim, c.rms_norm_eps, q);
+    rotary.apply(q);
+  }
+  for (int h = 0; h < c.num_key_value_heads; ++h) {
+    const int64_t row = position * c.num_key_value_heads + h;
+    float* k = s.k + (int64_t(t) * c.num_key_value_heads + h) * dim;
+    cpu.ops.rms_norm(k, weights.k_norm, dim, c.rms_norm_eps, k);
+    rotary.apply(k);
+    store_kv_row(k, dim, cache.type, cache.keys.get(), cache.key_scales.get(), row);
+    store_kv_row(s.v + (int64_t(t) * c.num_key_value_heads + h) * dim, dim, cache.type, cache.values.get(),
+                 cache.value_scales.get(), row);
+  }
+}
+
+// Query heads that are attended together: at most kHeadBlock of those that share a KV head.
+struct HeadBlock {
+  int kv_head, first, count;
+};
+
+int head_blocks(const ModelConfig& c) {
+  const int shared = c.num_attention_heads / c.num_key_value_heads;
+  return c.num_key_value_heads * ((shared + kHeadBlock - 1) / kHeadBlock);
+}
+
+HeadBlock head_block(const ModelConfig& c, int index) {
+  const int shared = c.num_attention_heads / c.num_key_value_heads;
+  const int blocks = (shared + kHeadBlock - 1) / kHeadBlock;
+  const int kv_head = index / blocks, offset = index % blocks * kHeadBlock;
+  return {kv_head, kv_head * shared + offset, std::min(shared - offset, kHeadBlock)};
+}
+
+// One token's heads over one block of positions, up to the token's own.
+void attend_block(Cpu& cpu, const KvCache& cache, int64_t position, int t, const HeadBlock& heads, int64_t block,
+                  float* m, float* l, float* out) {
+  const ModelConfig& c = cpu.config;
+  const int64_t begin = block * kPositionBlock;
+  const Attend query = {
+      .q = cpu.scratch.attention.q + (int64_t(t) * c.num_attention_heads + heads.first) * 2 * c.head_dim,
+      .q_stride = 2 * int64_t(c.head_dim),
+      .heads = heads.count,
+      .head_dim = c.head_dim,
+      .scale = 1.0f / std::sqrt(float(c.head_dim))};
+  const int count = int(std::min<int64_t>(position + 1 - begin, kPositionBlock));
+  cpu.ops.attend(query, kv_block(cache, begin, count, heads.kv_head, c.num_key_value_heads, c.head_dim), m, l, out);
+}
+
+// Joins a block's result to that of the blocks before it (m = -inf where there are none).
+void join(float& m, float& l, float* out, float block_m, float block_l, const float* block_out, int64_t n) {
+  const float top = block_m > m ? block_m : m;
+  const float keep = std::exp(m - top), take = std::exp(block_m - top);
+  for (int64_t i = 0; i < n; ++i) out[i] = out[i] * keep + block_out[i] * take;
+  l = l * keep + block_l * take;
+  m = top;
+}
+
+// The division of the softmax, and the output gate.
+void finish_head(Cpu& cpu, int t, int head, float l) {
+  const ModelConfig& c = cpu.config;
+  const auto& s = cpu.scratch.attention;
+  const int64_t at = (int64_t(t) * c.num_attention_heads + head) * c.head_dim;
+  float* out = s.out + at;
+  const float* gate = s.q + 2 * at + c.head_dim;
+  for (int i = 0; i < c.head_dim; ++i) out[i] /= l;
+  cpu.ops.sigmoid_mul(out, gate, c.head_dim);
+}
+
+constexpr float kNothing = -INFINITY;
+
+// A few tokens: the blocks of each spread over the threads.
+void attend_blocks(Cpu& cpu, const KvCache& cache, int64_t position, int tokens) {
+  const ModelConfig& c = cpu.config;
+  const auto& s = cpu.scratch.attention;
+  const int heads = c.num_attention_heads, groups = head_blocks(c);
+  const int64_t dim = c.head_dim;
+  for (int t = 0; t < tokens; ++t) {
+    const int64_t blocks = (position + t) / kPositionBlock + 1;
+    float* out = s.out + int64_t(t) * heads * dim;
+    std::fill(out, out + heads * dim, 0.0f);
+    std::fill(s.m, s.m + heads, kNothing);
+    std::fill(s.l, s.l + heads, 0.0f);
+    for (int64_t first = 0; first < blocks; first += kPositionBlocks) {
+      const int64_t count = std::min<int64_t>(blocks - first, kPositionBlocks);
+      parallel(cpu, count * groups, 1, [&](int64_t item, int64_t end) {
+        for (; item < end; ++item) {
+          const int64_t block = item / groups;
+          const HeadBlock group = head_block(c, int(item % groups));
+          const int64_t part = block * heads + group.first;
+          attend_block(cpu, cache, position + t, t, group, first + block, s.part_m + part, s.part_l + part,
+                       s.part + part * dim);
+        }
+      });
+      for (int64_t block = 0; block < count; ++block)
+        for (int h = 0; h < heads; ++h) {
+          const int64_t part = block * heads + h;
+          join(s.m[h], s.l[h], out + h * dim, s.part_m[part], s.part_l[part], s.part + part * dim, dim);
+        }
+    }
+    for (int h = 0; h < heads; ++h) finish_head(cpu, t, h, s.l[h]);
+  }
+}
+
+// Tokens first .. last - 1 (at most kTokenBlock), one group of heads: keys and values of a block serve all of them
+// while they are in the cache.
+constexpr int kTokenBlock = 8;
+
+void attend_tokens(Cpu& cpu, const KvCache& cache, int64_t position, int first, int last, const HeadBlock& group) {
+  const ModelConfig& c = cpu.config;
+  const int64_t dim = c.head_dim;
+  float m[kTokenBlock][kHeadBlock], l[kTokenBlock][kHeadBlock];
+  float part_m[kHeadBlock], part_l[kHeadBlock], part[kHeadBlock * kMaxHeadDim];
+  const auto output = [&](int t) {
+    return cpu.scratch.attention.out + (int64_t(t) * c.num_attention_heads + group.first) * dim;
+  };
+  for (int t = first; t < last; ++t) {
+    std::fill(output(t), output(t) + group.count * dim, 0.0f);
+    std::fill_n(m[t - first], kHeadBlock, kNothing);
+    std::fill_n(l[t - first], kHeadBlock, 0.0f);
+  }
+  for (int64_t block = 0; block <= (position + last - 1) / kPositionBlock; ++block)
+    for (int t = first; t < last; ++t) {
+      if (block > (position + t) / kPositionBlock) continue;
+      attend_block(cpu, cache, position + t, t, group, block, part_m, part_l, part);
+      for (int h = 0; h < group.count; ++h)
+        join(m[t - first][h], l[t - first][h], output(t) + h * dim, part_m[h], part_l[h], part + h * dim, dim);
+    }
+  for (int t = first; t < last; ++t)
+    for (int h = 0; h < group.count; ++h) finish_head(cpu, t, group.first + h, l[t - first][h]);
+}
+
+}  // namespace
+
+void attention(Cpu& cpu, const AttentionWeights& weights, KvCache& cache, int64_t position, int tokens) {
+  const ModelConfig& c = cpu.config;
+  const auto& s = cpu.scratch.attention;
+  if (position < 0 || position + tokens > cache.capacity)
+    fail(ErrorKind::Input, "positions ", position, " to ", position + tokens - 1, " do not fit the KV cache of ",
+         cache.capacity, " positions: open the session with a larger context");
+  const int64_t q_dim = int64_t(c.num_attention_heads) * c.head_dim;
+  const int64_t kv_dim = int64_t(c.num_key_value_heads) * c.head_dim;
+  for (int begin = 0; begin < tokens; begin += kTokenTile) {
+    const int count = std::min(tokens - begin, kTokenTile);
+    float* x = cpu.scratch.x + begin * c.hidden_size;
+    norm_tokens(cpu, x, weights.input_norm, count, cpu.scratch.norm);
+    project(cpu, {{&weights.q_proj, s.q, 2 * q_dim}, {&weights.k_proj, s.k, kv_dim}, {&weights.v_proj, s.v, kv_dim}},
+            cpu.scratch.norm, c.hidden_size, count);
+    parallel(cpu, count, 1, [&](int64_t t, int64_t end) {
+      for (; t < end; ++t) store_token(cpu, weights, cache, position + begin + t, int(t));
+    });
+
+    const int groups = head_blocks(c), threads = cpu.pool.threads();
+    if (count <= 2 && threads > 1) {
+      attend_blocks(cpu, cache, position + begin, count);
+    } else {
+      // Blocks of tokens as large as leaves every thread a few.
+      const int block = std::clamp(count * groups / (4 * threads), 1, kTokenBlock);
+      const int blocks = (count + block - 1) / block;
+      parallel(cpu, int64_t(blocks) * groups, 1, [&](int64_t item, int64_t end) {
+        for (; item < end; ++item) {
+          const int first = int(item / groups) * block;
+          attend_tokens(cpu, cache, position + begin, first, std::min(first + block, count),
+                        head_block(c, int(item % groups)));
+        }
+      });
+    }
+    project_and_add(cpu, weights.o_proj, s.out, q_dim, count, x);
+  }
+}
+
+}  // namespace swiftlet

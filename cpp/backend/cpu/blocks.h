@@ -1,0 +1,85 @@
+// The blocks of a layer on the CPU, as functions over what they share.
+//
+// All threads work on one block at a time, each on its own rows, heads or tokens; no sum is split between threads other
+// than at fixed places. Chunks go through in tiles of kTokenTile tokens, so that scratch stays small.
+#pragma once
+
+#include <cmath>
+#include <functional>
+#include <initializer_list>
+#include <span>
+
+#include "backend/backend.h"
+#include "backend/cpu/cpu_ops.h"
+#include "backend/cpu/scratch.h"
+#include "backend/cpu/thread_pool.h"
+#include "backend/weights.h"
+#include "model/config.h"
+
+namespace swiftlet {
+
+struct Cpu {
+  ModelConfig config;
+  const CpuOps& ops;
+  ThreadPool pool;
+  Scratch scratch{};
+};
+
+// pool.parallel_for without the allocation that a std::function of a capturing lambda costs.
+template <class Body>
+void parallel(Cpu& cpu, int64_t count, int64_t grain, const Body& body) {
+  cpu.pool.parallel_for(count, grain, std::cref(body));
+}
+
+// y[t] = W x[t]
+struct Projection {
+  const Matrix* weight;
+  float* y;
+  int64_t y_stride;
+};
+
+constexpr int64_t kRowGrain = 64;  // rows of a matrix that one thread takes at a time
+
+// Several matrices applied to the same tokens, as one parallel loop over all their rows.
+void project(Cpu& cpu, std::initializer_list<Projection> projections, const float* x, int64_t x_stride, int tokens);
+// x[t] += W in[t]; x is [tokens, hidden]. Uses scratch.sum.
+void project_and_add(Cpu& cpu, const Matrix& weight, const float* in, int64_t in_stride, int tokens, float* x);
+// out[t] = rms_norm(x[t]), both [tokens, hidden].
+void norm_tokens(Cpu& cpu, const float* x, const float* weight, int tokens, float* out);
+
+// As the methods of Backend of the same names.
+void delta_net(Cpu& cpu, const DeltaNetWeights& weights, DeltaNetState& state, int tokens);
+void attention(Cpu& cpu, const AttentionWeights& weights, KvCache& cache, int64_t position, int tokens);
+void dense_mlp(Cpu& cpu, const DenseMlpWeights& weights, int tokens);
+void shared_expert(Cpu& cpu, const MoeWeights& weights, int tokens);
+void experts(Cpu& cpu, const MlpWeights& expert, std::span<const ExpertWork> work, int tokens);
+void end_moe(Cpu& cpu, int tokens);
+
+// The router of a layer on rms_norm(x), which goes to scratch.h if `keep_norm`. Top-k to ids and probabilities,
+// [tokens, k].
+void route(Cpu& cpu, const MoeWeights& weights, int tokens, bool keep_norm, int32_t* ids, float* probabilities);
+
+// Pieces of the blocks that stand on their own.
+
+// Rotates the first `dims` of each head at this position, as pairs (j, j + dims / 2), by position * theta^(-2j / dims).
+// Angles are computed in double: f32 angles are off by 2e-3 at position 100,000.
+struct Rotary {
+  float cosine[kMaxHeadDim / 2], sine[kMaxHeadDim / 2];
+  int dims;
+  Rotary(int64_t position, int dims, double theta);
+  void apply(float* head) const;
+};
+
+// exp(-exp(A_log) * softplus(a + dt_bias)): what is left of the recurrent state after a token
+float delta_decay(float a, float A_log, float dt_bias);
+
+inline float sigmoid(float x) { return 1.0f / (1.0f + std::exp(-x)); }
+
+// Causal depthwise convolution and silu of `channels` channels: row t becomes
+//   silu(sum_j w[c, j] * row[t + j][c]), rows `stride` apart; tokens + kernel - 1 rows are read.
+void convolve(const CpuOps& ops, float* rows, int64_t stride, int tokens, const float* w, int kernel, int64_t channels);
+
+// The k largest of n values by falling value, ties by index. With NaN among them the choice is arbitrary, but valid.
+void top_k(const float* values, int n, int k, int32_t* indices, float* largest);
+
+}  // namespace swiftlet

@@ -1,0 +1,79 @@
+// The seam between the blocks and the instruction sets: what a block does to rows of floats, as a table of functions.
+//
+// Every function gives each output element the same bits whatever else is in the call, so that blocks may cut their
+// work at any row, head or token. NaN and infinity go through.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "backend/backend.h"
+#include "backend/cpu/matmul.h"
+
+namespace swiftlet {
+
+// One value head of the gated delta rule, for `tokens` tokens. Rows of q, k and v are `stride` floats apart.
+//   S *= decay[t];  S += beta[t] * (v[t] - S k[t]) k[t]^T;  out[t] = S q[t]
+struct DeltaRule {
+  float* state;  // S [value_dim, key_dim]
+  int64_t value_dim, key_dim;
+  int tokens;
+  const float *q, *k, *v;
+  int64_t stride;
+  const float *decay, *beta;  // of token t at [t * gate_stride]
+  int64_t gate_stride;
+  float* out;  // [tokens, value_dim], rows out_stride apart
+  int64_t out_stride;
+};
+
+constexpr int kMaxHeadDim = 512;     // of attention
+constexpr int kHeadBlock = 8;        // query heads that share a read of keys and values
+constexpr int kPositionBlock = 128;  // positions whose softmax is one step
+
+// A block of positions of one KV head, in the cache's type. Rows are `stride` elements apart.
+struct KvBlock {
+  KvType type;
+  const void *keys, *values;
+  const float *key_scales, *value_scales;  // Int8: of row j at [j * scale_stride]
+  int64_t stride, scale_stride;
+  int positions;  // 1 .. kPositionBlock
+};
+
+// Attention over one block, before the division: m = max of the scores, l = sum of exp(score - m),
+// out = sum of exp(score - m) * value, for `heads` queries (at most kHeadBlock).
+struct Attend {
+  const float* q;  // [heads, head_dim], rows q_stride apart
+  int64_t q_stride;
+  int heads;
+  int64_t head_dim;
+  float scale;  // score = scale * dot(q, key)
+};
+
+struct CpuOps {
+  const char* name;
+  MatmulFn matmul;
+  // out = x / sqrt(mean(x^2) + eps) * weight; out may be x
+  void (*rms_norm)(const float* x, const float* weight, int64_t n, float eps, float* out);
+  // x = x / sqrt(mean(x^2) + eps) * weight * silu(z)
+  void (*gated_rms_norm)(float* x, const float* weight, const float* z, int64_t n, float eps);
+  // x = x / sqrt(sum(x^2) + 1e-6) * scale
+  void (*l2_norm)(float* x, int64_t n, float scale);
+  // x = silu(x) = x * sigmoid(x)
+  void (*silu)(float* x, int64_t n);
+  // gate = silu(gate) * up
+  void (*silu_mul)(float* gate, const float* up, int64_t n);
+  // x = x * sigmoid(gate)
+  void (*sigmoid_mul)(float* x, const float* gate, int64_t n);
+  void (*softmax)(float* x, int64_t n);
+  void (*delta_rule)(const DeltaRule& rule);
+  void (*attend)(const Attend& query, const KvBlock& block, float* m, float* l, float* out);
+};
+
+extern const CpuOps reference_ops;
+// Each exists where the compiler targets its architecture.
+extern const CpuOps avx2_ops, avx512_ops, neon_ops;
+
+// The table of an isa's name (one of cpu_isas()).
+const CpuOps& ops_for(const std::string& isa);
+
+}  // namespace swiftlet

@@ -1,0 +1,153 @@
+// SwiGLU MLPs: the dense layer's, the shared expert's and the routed experts'.
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "backend/cpu/blocks.h"
+
+namespace swiftlet {
+namespace {
+
+// gate[t] = silu(gate_proj in[t]) * (up_proj in[t]) of rows begin .. end - 1; gate and up are [tokens, intermediate].
+void gate_and_up(Cpu& cpu, const MlpWeights& mlp, const float* in, int tokens, float* gate, float* up, int64_t begin,
+                 int64_t end) {
+  const int64_t rows = mlp.gate_proj.rows;
+  cpu.ops.matmul(mlp.gate_proj, in, mlp.gate_proj.cols, tokens, gate, rows, begin, end);
+  cpu.ops.matmul(mlp.up_proj, in, mlp.up_proj.cols, tokens, up, rows, begin, end);
+  for (int t = 0; t < tokens; ++t) cpu.ops.silu_mul(gate + t * rows + begin, up + t * rows + begin, end - begin);
+}
+
+// The whole of it, for one tile of tokens; the result is scratch.mlp.gate.
+void gate_and_up(Cpu& cpu, const MlpWeights& mlp, const float* in, int tokens) {
+  parallel(cpu, mlp.gate_proj.rows, kRowGrain, [&](int64_t begin, int64_t end) {
+    gate_and_up(cpu, mlp, in, tokens, cpu.scratch.mlp.gate, cpu.scratch.mlp.up, begin, end);
+  });
+}
+
+}  // namespace
+
+void dense_mlp(Cpu& cpu, const DenseMlpWeights& weights, int tokens) {
+  const int64_t hidden = cpu.config.hidden_size;
+  for (int begin = 0; begin < tokens; begin += kTokenTile) {
+    const int count = std::min(tokens - begin, kTokenTile);
+    float* x = cpu.scratch.x + begin * hidden;
+    norm_tokens(cpu, x, weights.post_attention_norm, count, cpu.scratch.norm);
+    gate_and_up(cpu, weights.mlp, cpu.scratch.norm, count);
+    project_and_add(cpu, weights.mlp.down_proj, cpu.scratch.mlp.gate, weights.mlp.down_proj.cols, count, x);
+  }
+}
+
+void shared_expert(Cpu& cpu, const MoeWeights& weights, int tokens) {
+  const int64_t hidden = cpu.config.hidden_size;
+  const auto& s = cpu.scratch;
+  const Matrix& down = weights.shared_expert.down_proj;
+  for (int begin = 0; begin < tokens; begin += kTokenTile) {
+    const int count = std::min(tokens - begin, kTokenTile);
+    const float* h = s.h + begin * hidden;
+    float* y = s.y + begin * hidden;
+    gate_and_up(cpu, weights.shared_expert, h, count);
+    cpu.ops.matmul(weights.shared_expert_gate, h, hidden, count, s.mlp.shared_gate, 1, 0, 1);
+    for (int t = 0; t < count; ++t) s.mlp.shared_gate[t] = sigmoid(s.mlp.shared_gate[t]);
+    parallel(cpu, hidden, kRowGrain, [&](int64_t first, int64_t last) {
+      cpu.ops.matmul(down, s.mlp.gate, down.cols, count, y, hidden, first, last);
+      for (int t = 0; t < count; ++t)
+        for (int64_t i = first; i < last; ++i) y[t * hidden + i] *= s.mlp.shared_gate[t];
+    });
+  }
+  // From here on experts arrive.
+  const int unordered = std::min(tokens, Backend::kUnorderedTokens);
+  std::memset(s.expert_arrived, 0, size_t(unordered * cpu.config.num_experts_per_tok));
+}
+
+namespace {
+
+// Some of an expert's tokens, and where their rows begin in scratch.expert.
+struct ExpertTile {
+  const std::byte* slot;
+  std::span<const ExpertToken> tokens;
+  int64_t row;
+};
+
+// Several experts in two parallel loops. Whatever the order of arrival, an element of y receives the same products in
+// the same order: a short chunk keeps them by rank until end_moe, a long one is given its experts in ascending order.
+void run_tiles(Cpu& cpu, const MlpWeights& expert, std::span<const ExpertTile> tiles, bool keep_by_rank) {
+  const auto& s = cpu.scratch;
+  const int64_t hidden = cpu.config.hidden_size, intermediate = expert.gate_proj.rows;
+  const int64_t k = cpu.config.num_experts_per_tok;
+  for (const ExpertTile& tile : tiles)
+    for (size_t i = 0; i < tile.tokens.size(); ++i)
+      std::memcpy(s.expert.in + (tile.row + int64_t(i)) * hidden, s.h + tile.tokens[i].token * hidden,
+                  size_t(hidden) * sizeof(float));
+
+  parallel(cpu, int64_t(tiles.size()) * intermediate, kRowGrain, [&](int64_t begin, int64_t end) {
+    while (begin < end) {
+      const ExpertTile& tile = tiles[size_t(begin / intermediate)];
+      const int64_t first = begin % intermediate, last = std::min(first + end - begin, intermediate);
+      gate_and_up(cpu, expert.at(tile.slot), s.expert.in + tile.row * hidden, int(tile.tokens.size()),
+                  s.expert.gate + tile.row * intermediate, s.expert.up + tile.row * intermediate, first, last);
+      begin += last - first;
+    }
+  });
+
+  parallel(cpu, hidden, kRowGrain, [&](int64_t begin, int64_t end) {
+    for (const ExpertTile& tile : tiles) {
+      float* out = s.expert.out + tile.row * hidden;
+      cpu.ops.matmul(expert.down_proj.at(tile.slot), s.expert.gate + tile.row * intermediate, intermediate,
+                     int(tile.tokens.size()), out, hidden, begin, end);
+      for (const ExpertToken& token : tile.tokens) {
+        if (keep_by_rank) {
+          float* kept = s.expert_out + (token.token * k + token.rank) * hidden;
+          for (int64_t i = begin; i < end; ++i) kept[i] = token.weight * out[i];
+        } else {
+          float* y = s.y + token.token * hidden;
+          for (int64_t i = begin; i < end; ++i) y[i] += token.weight * out[i];
+        }
+        out += hidden;
+      }
+    }
+  });
+  if (keep_by_rank)
+    for (const ExpertTile& tile : tiles)
+      for (const ExpertToken& token : tile.tokens) s.expert_arrived[token.token * k + token.rank] = 1;
+}
+
+}  // namespace
+
+void experts(Cpu& cpu, const MlpWeights& expert, std::span<const ExpertWork> work, int tokens) {
+  const bool keep_by_rank = tokens <= Backend::kUnorderedTokens;
+  const int64_t room = std::min<int64_t>(int64_t(tokens) * cpu.config.num_experts_per_tok, kExpertRows);
+  std::array<ExpertTile, 64> tiles;
+  size_t count = 0;
+  int64_t rows = 0;
+  const auto run = [&] {
+    run_tiles(cpu, expert, std::span(tiles).first(count), keep_by_rank);
+    count = 0;
+    rows = 0;
+  };
+  for (const ExpertWork& piece : work)
+    for (std::span<const ExpertToken> left = piece.tokens; !left.empty();) {
+      if (count == tiles.size() || rows == room) run();
+      const size_t taken = std::min(left.size(), size_t(room - rows));
+      tiles[count++] = {piece.slot, left.first(taken), rows};
+      rows += int64_t(taken);
+      left = left.subspan(taken);
+    }
+  if (count) run();
+}
+
+void end_moe(Cpu& cpu, int tokens) {
+  const auto& s = cpu.scratch;
+  const int64_t hidden = cpu.config.hidden_size, k = cpu.config.num_experts_per_tok;
+  const bool kept_by_rank = tokens <= Backend::kUnorderedTokens;
+  parallel(cpu, tokens, 4, [&](int64_t t, int64_t end) {
+    for (; t < end; ++t) {
+      float *x = s.x + t * hidden, *y = s.y + t * hidden;
+      for (int64_t slot = t * k; kept_by_rank && slot < (t + 1) * k; ++slot)
+        if (s.expert_arrived[slot])
+          for (int64_t i = 0; i < hidden; ++i) y[i] += s.expert_out[slot * hidden + i];
+      for (int64_t i = 0; i < hidden; ++i) x[i] += y[i];
+    }
+  });
+}
+
+}  // namespace swiftlet

@@ -1,0 +1,58 @@
+// The memory a chunk needs while it goes through the blocks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backend/backend.h"
+#include "model/config.h"
+
+namespace swiftlet {
+
+constexpr int kTokenTile = 128;      // tokens that go through a mixer or an MLP at once
+constexpr int kExpertRows = 256;     // (expert, token) pairs that go through the experts at once
+constexpr int kPositionBlocks = 16;  // blocks of positions that one token's attention spreads over the threads at once
+
+// All of it f32 unless said otherwise. tile = min(max_tokens, kTokenTile).
+struct Scratch {
+  // Alive from block to block.
+  float *x, *h, *y;         // [max_tokens, hidden]: residual stream, input of the experts, their sum
+  float* route_weights;     // [max_tokens, k]
+  int32_t* route_experts;   // [max_tokens, k]
+  float* expert_out;        // [min(max_tokens, kUnorderedTokens), k, hidden]: weight * expert(h), in place of its rank
+  uint8_t* expert_arrived;  // [min(max_tokens, kUnorderedTokens), k]
+
+  // Alive within one block.
+  float* norm;  // [tile, hidden]: rms_norm(x)
+  float* sum;   // [tile, hidden]: what is about to be added to x
+  struct {
+    float* qkv;    // [kernel - 1 + tile, conv_dim]
+    float* z;      // [tile, value_dim]
+    float *a, *b;  // [tile, value heads]
+    float* out;    // [tile, value_dim]
+  } delta_net;
+  struct {
+    float* q;                       // [tile, heads, 2, head_dim]: query, gate
+    float *k, *v;                   // [tile, kv heads, head_dim]
+    float* out;                     // [tile, heads, head_dim]
+    float *m, *l;                   // [heads]: of the token that is spread over the threads
+    float *part, *part_m, *part_l;  // [kPositionBlocks, heads, head_dim], [kPositionBlocks, heads]: its blocks
+  } attention;
+  struct {
+    float *gate, *up;    // [tile, intermediate]
+    float* shared_gate;  // [tile]
+    float* router;       // [tile, experts]
+  } mlp;
+  struct {
+    float* in;         // [rows, hidden], rows = min(max_tokens * k, kExpertRows)
+    float *gate, *up;  // [rows, moe_intermediate]
+    float* out;        // [rows, hidden]
+  } expert;
+
+  size_t bytes;
+};
+
+// Where everything lies from `base` on; with a null base only `bytes` has a meaning.
+Scratch lay_out_scratch(const ModelConfig& config, int max_tokens, std::byte* base);
+
+}  // namespace swiftlet
