@@ -1,5 +1,7 @@
 #include "container/json.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/file.h"
 
@@ -17,7 +19,7 @@ std::string shown(const nlohmann::json& value) {
 }
 
 [[noreturn]] void refuse_syntax(const std::string& path, size_t byte, size_t size, const std::string& remedy) {
-  fail(ErrorKind::Container, path, " is not valid JSON (at byte ", byte, " of ", size, "); ", remedy);
+  fail(ErrorKind::Container, path, " is not valid JSON (at byte ", std::min(byte, size), " of ", size, "); ", remedy);
 }
 
 }  // namespace
