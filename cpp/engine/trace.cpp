@@ -13,13 +13,14 @@ RoutingTrace::RoutingTrace(const std::string& path) : path_(path), file_(path) {
 void RoutingTrace::route(int layer, const Routes& routes) {
   std::map<int32_t, int> tokens_of;
   for (const int32_t expert : routes.experts) tokens_of[expert]++;
-  const std::string key = (layers_.empty() ? "\"" : ", \"") + std::to_string(layer) + "\": [";
+  std::string key = layers_.empty() ? "\"" : ", \"";
+  (key += std::to_string(layer)) += "\": [";
   layers_ += key;
   counts_ += key;
   const char* comma = "";
   for (const auto& [expert, tokens] : tokens_of) {
-    layers_ += comma + std::to_string(expert);
-    counts_ += comma + std::to_string(tokens);
+    (layers_ += comma) += std::to_string(expert);
+    (counts_ += comma) += std::to_string(tokens);
     comma = ", ";
   }
   layers_ += "]";
