@@ -5,7 +5,16 @@
 namespace swiftlet {
 
 const CpuOps& ops_for(const std::string& isa) {
-  matmul_for(isa);
+  const MatmulFn matmul = matmul_for(isa);  // knows the names, and what this machine has
+  for (const CpuOps* ops : {
+#if defined(__x86_64__)
+           &avx512_ops,
+           &avx2_ops,
+#elif defined(__aarch64__)
+           &neon_ops,
+#endif
+       })
+    if (ops->matmul == matmul) return *ops;
   return reference_ops;
 }
 
