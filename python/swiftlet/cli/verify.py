@@ -11,8 +11,8 @@ _SHOWN = 20  # problems; the rest is counted
 
 _DESCRIPTION = """\
 Checks the structure of a container, the size of every file and, where the container has hashes, the SHA-256 of every
-file. With --source, every tensor and every expert is also compared with the checkpoint's, byte for byte. The exit status
-is 2 if anything is wrong.
+file. With --source, every tensor and every expert is also compared with the checkpoint's, byte for byte. The exit
+status is 2 if anything is wrong.
 """
 
 
@@ -36,7 +36,8 @@ def run(args: argparse.Namespace) -> int:
     checked = ["structure", "sizes"]
     checked += ["hashes"] if result.hashed else []
     checked += ["every byte against the checkpoint"] if result.compared else []
-    verdict = "all is well" if result.ok else f"{len(result.problems)} problems"
+    count = len(result.problems)
+    verdict = "all is well" if result.ok else f"{count} problem{'s' if count > 1 else ''}"
     print(f"{result.container}: {result.files} files, {result.bytes:,} bytes; checked {', '.join(checked)}: {verdict}")
     if not result.hashed:
         print("There is no hashes.json, so changed bytes cannot be found without --source.")

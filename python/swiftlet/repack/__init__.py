@@ -9,8 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from .encoding import Quantization
 from .layout import layout_json, safetensors_header
-from .plan import CONFIG, LAYOUT, RESIDENT, Plan, Quantization, Work, layer_file, make_plan
+from .pieces import Work
+from .plan import CONFIG, LAYOUT, RESIDENT, Plan, layer_file, make_plan
 from .source import Reader, open_checkpoint
 from .verify import HASHES, MANIFEST, Problem, VerifyResult, verify
 from .work import Progress, in_threads
@@ -43,17 +45,21 @@ def repack(
     check_target(target, overwrite=overwrite)
     plan = make_plan(open_checkpoint(Path(checkpoint)), Quantization(bits, group_size) if bits is not None else None)
     files = list(_files(plan))
-    done, total = 0, sum(file.nbytes for file in files)
+    finished, total = 0, sum(file.nbytes for file in files)
     with Reader() as reader, staging(target, total + _JSON_RESERVE, overwrite=overwrite) as stage:
         for file in files:
             with stage.file(file.name, file.nbytes) as output:
                 output.write(0, file.head)
+                done = finished
                 for nbytes in in_threads(partial(_write, reader, output), file.work):
                     done += nbytes
                     if progress:
                         progress(done, total, file.name)
+            finished += file.nbytes
         stage.document(HASHES, _json({"files": dict(sorted(stage.hashes.items()))}))
         stage.document(MANIFEST, _json(_manifest(plan, stage)))
+        if progress:
+            progress(total, total, MANIFEST)
     return target
 
 

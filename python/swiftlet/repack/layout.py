@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import struct
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -12,33 +11,11 @@ from typing import Any
 
 from swiftlet._core import ContainerError
 
-from .quantize import BITS, FLOATS, GROUP_SIZES
+from .encoding import Encoding, Spec
 from .source import ELEMENT_BYTES, are_sizes, is_size
 
 STRIDE = 16_384  # an expert's blob begins at a multiple of this, so that it can be read around the page cache
 ALIGNMENT = 16  # of a section inside the blob
-
-
-@dataclass(frozen=True, slots=True)
-class Encoding:
-    """How a matrix is stored: mode "plain" (group_size 0), "affine", "mxfp4", "mxfp8" or "nvfp4"."""
-
-    mode: str
-    bits: int
-    group_size: int
-
-
-@dataclass(frozen=True, slots=True)
-class Spec:
-    """Name, dtype and shape of a stored tensor."""
-
-    name: str
-    dtype: str
-    shape: tuple[int, ...]
-
-    @property
-    def nbytes(self) -> int:
-        return math.prod(self.shape) * ELEMENT_BYTES[self.dtype]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,39 +39,6 @@ class ExpertLayout:
 
 
 DENSE = ExpertLayout(0, ())
-
-
-def describe(name: str, shape: tuple[int, int], weight: Spec, scales: Spec | None, biases: Spec | None) -> Encoding:
-    """How a matrix of logical shape [rows, cols] is encoded, found from its pieces."""
-    rows, cols = shape
-
-    def bad(what: str) -> ContainerError:
-        return ContainerError(f"{name} should be a [{rows}, {cols}] matrix, but {what}")
-
-    if scales is None:
-        if weight.dtype not in FLOATS:
-            raise bad(f"is {weight.dtype} without scales; use a bf16 checkpoint or an MLX conversion of it")
-        if weight.shape != shape:
-            raise bad(f"has the shape {list(weight.shape)}")
-        return Encoding("plain", 8 * ELEMENT_BYTES[weight.dtype], 0)
-    if weight.dtype != "U32":
-        raise bad(f"has scales although it is {weight.dtype}")
-    words, groups = weight.shape[-1], scales.shape[-1] if scales.shape else 0
-    if weight.shape != (rows, words) or scales.shape != (rows, groups) or not words or not groups:
-        raise bad(f"has weight {list(weight.shape)} and scales {list(scales.shape)}")
-    if 32 * words % cols or cols % groups:
-        raise bad(f"has {words} words and {groups} scales a row")
-    bits, group_size = 32 * words // cols, cols // groups
-    if scales.dtype == "U8" and biases is None:
-        mode = {(4, 32): "mxfp4", (8, 32): "mxfp8", (4, 16): "nvfp4"}.get((bits, group_size))
-        if mode is None:
-            raise bad(f"has byte scales with {bits} bits in groups of {group_size}")
-        return Encoding(mode, bits, group_size)
-    if biases is None or scales.dtype not in FLOATS or (biases.dtype, biases.shape) != (scales.dtype, scales.shape):
-        raise bad("has no biases that fit its scales")
-    if bits not in BITS or group_size not in GROUP_SIZES:
-        raise bad(f"has {bits} bits in groups of {group_size}, which is not supported")
-    return Encoding("affine", bits, group_size)
 
 
 def lay_out(specs: Iterable[tuple[Spec, Encoding]]) -> ExpertLayout:

@@ -16,8 +16,10 @@ from swiftlet._core import ContainerError, IoError
 
 from . import names
 from .dimensions import Dimensions, parse_config
-from .layout import ExpertLayout, Spec, describe, parse_layout
-from .plan import CONFIG, LAYOUT, RESIDENT, Plan, Quantization, Work, check_resident, layer_file, make_plan
+from .encoding import Quantization, Spec, describe
+from .layout import ExpertLayout, parse_layout
+from .pieces import Work
+from .plan import CONFIG, LAYOUT, RESIDENT, Plan, check_resident, layer_file, make_plan
 from .source import Extent, Reader, Tensor, file_bytes, is_plain_name, open_checkpoint, read_header, read_json
 from .work import Progress, in_threads
 from .writer import sha256
