@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <limits>
 
 #include "backend/matrix.h"
 
@@ -27,12 +26,13 @@ static inline T load(const std::byte* array, int64_t index = 0) {
 // 4-bit floats: sign, 2 bits of exponent, 1 of mantissa (OCP Microscaling Formats v1.0, table 5).
 static constexpr std::array<float, 16> kE2m1 = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6, -0.f, -0.5f, -1, -1.5f, -2, -3, -4, -6};
 
-// 8-bit floats: sign, 4 bits of exponent, 3 of mantissa, no infinity (the same, table 1).
+// 8-bit floats: sign, 4 bits of exponent, 3 of mantissa, no infinity (the same, table 1). The two codes that OCP calls
+// NaN are +-480 to MLX, which made the weights, so here too.
 static inline float e4m3_to_float(uint8_t bits) {
   const int exponent = bits >> 3 & 15;
   const int mantissa = bits & 7;
-  float magnitude = exponent == 0 ? std::ldexp(float(mantissa), -9) : std::ldexp(float(8 + mantissa), exponent - 10);
-  if ((bits & 0x7f) == 0x7f) magnitude = std::numeric_limits<float>::quiet_NaN();
+  const float magnitude =
+      exponent == 0 ? std::ldexp(float(mantissa), -9) : std::ldexp(float(8 + mantissa), exponent - 10);
   return bits & 0x80 ? -magnitude : magnitude;
 }
 

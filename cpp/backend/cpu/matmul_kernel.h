@@ -1,0 +1,523 @@
+// The matmul of every codec, written once over a set of vector operations `S` (one struct for each instruction set).
+//
+// Every quantized codec is w = scale * code + bias with a small non-negative code. A row is cut into blocks, and with
+// q the codes of a block as floats
+//     y = sum over groups (bias * sum of x) + sum over blocks (scale * sum of q x),
+// where the group sums of x are computed once a call. Lane l of a block's sum adds the columns of lane l in the order
+// of the steps; lanes are added at the very end. That order is the same for one token (codes go from the register
+// straight into the sum) and for many (codes of a few rows become floats in L1, then meet several tokens at a time),
+// so the bits of an output element never depend on what else is computed.
+//
+// A block is `kSteps` vectors of codes. Codes of 2 and 4 bits are taken as they lie: lane l holds a 32-bit word, step k
+// is its code k, masked but not shifted. So x is packed in that order and multiplied by the power of two that undoes
+// the place of the code. (For |x| < 2^-98 that product is subnormal; what it may lose is below 2^-120.)
+//
+// Everything has internal linkage: each instruction set compiles its own copy, and the linker must not mix them.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "backend/cpu/codec.h"
+#include "backend/cpu/matmul.h"
+#include "backend/cpu/matmul_scratch.h"
+
+namespace swiftlet {
+namespace {
+
+constexpr int kRows = 4;                     // rows of W that go through a loop together
+constexpr int kMaxTokens = 48;               // tokens that share the decoding of a row
+constexpr int64_t kPackedBytes = 256 << 10;  // of x, so that it stays in L2
+constexpr int kDecodeColumns = 512;          // of kRows rows as floats, so that they stay in L1
+constexpr int kScaleColumns = 2048;          // columns whose scales are converted at a time
+constexpr int kWidestBlock = 1024;           // bytes of the largest block of any codec
+
+template <int N, class Body>
+[[gnu::always_inline]] inline void unrolled(Body body) {
+  [&]<int... K>(std::integer_sequence<int, K...>) {
+    (body(std::integral_constant<int, K>{}), ...);
+  }(std::make_integer_sequence<int, N>{});
+}
+
+// ---- Codecs: how a block lies in memory, and its step K as floats ----
+
+enum class Bias { None, Stored, FromScale };
+
+// Columns of a block in the order of codes that lie a word a lane: out[k][l] = x[l][k] * 2^-place(k).
+template <class S, int Steps, class Place>
+void pack_words(const float* x, float* out, Place place) {
+  for (int k = 0; k < Steps; k += 4) {
+    float factors[4];
+    for (int i = 0; i < 4; ++i) factors[i] = std::bit_cast<float>(uint32_t(127 - place(k + i)) << 23);
+    for (int l = 0; l < S::kLanes; l += 4)
+      S::transpose4(x + l * Steps + k, Steps, factors, out + k * S::kLanes + l, S::kLanes);
+  }
+}
+
+// Codes of 2 or 4 bits, a word a lane.
+template <class S, int B>
+struct WordCodes {
+  static constexpr int kSteps = 32 / B, kColumns = kSteps * S::kLanes, kBytes = 4 * S::kLanes, kReads = kBytes;
+  static constexpr float kScale = 1;
+  static constexpr Bias kBias = Bias::Stored;
+  using Raw = typename S::U;
+
+  static Raw load(const std::byte* block) { return S::load_words(block); }
+  template <int K>
+  static typename S::F value(Raw words) {
+    if constexpr (K == kSteps - 1)  // a mask would leave the sign bit set
+      return S::to_float(S::template shift_right<K * B>(words));
+    else
+      return S::to_float(S::mask(words, ((1u << B) - 1) << K * B));
+  }
+  static void pack(const float* x, float* out) {
+    pack_words<S, kSteps>(x, out, [](int k) { return k == kSteps - 1 ? 0 : k * B; });
+  }
+};
+
+// 4-bit floats, a word a lane. A table turns a nibble into the byte 2 * value + 12.
+template <class S>
+struct Fp4Codes {
+  static constexpr int kSteps = 8, kColumns = 8 * S::kLanes, kBytes = 4 * S::kLanes, kReads = kBytes;
+  static constexpr float kScale = 0.5f;  // w = scale * (byte - 12) / 2
+  static constexpr Bias kBias = Bias::FromScale;
+  struct Raw {
+    typename S::U even, odd;
+  };
+
+  static constexpr uint8_t kTable[16] = {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0};
+  static Raw load(const std::byte* block) {
+    const typename S::U words = S::load_words(block);
+    return {S::lookup(kTable, S::mask(words, 0x0f0f0f0f)),
+            S::lookup(kTable, S::mask(S::template shift_right<4>(words), 0x0f0f0f0f))};
+  }
+  template <int K>
+  static typename S::F value(const Raw& raw) {
+    const typename S::U bytes = K % 2 ? raw.odd : raw.even;
+    if constexpr (K / 2 == 3)
+      return S::to_float(S::template shift_right<24>(bytes));
+    else
+      return S::to_float(S::mask(bytes, 0xffu << K / 2 * 8));
+  }
+  static void pack(const float* x, float* out) {
+    pack_words<S, kSteps>(x, out, [](int k) { return k / 2 == 3 ? 0 : k / 2 * 8; });
+  }
+};
+
+// Codecs whose columns keep their order: step k is columns k * kLanes .. of the block. No block is wider than a group.
+template <class S, int B, int Steps>
+struct InOrder {
+  static constexpr int kSteps = Steps, kColumns = kSteps * S::kLanes, kBytes = kColumns * B / 8;
+  using Raw = const std::byte*;
+  static Raw load(const std::byte* block) { return block; }
+  static void pack(const float* x, float* out) { std::memcpy(out, x, kColumns * sizeof(float)); }
+};
+
+// Codes of any width, spread over the lanes by a byte shuffle.
+template <class S, int B, int Steps>
+struct StreamCodes : InOrder<S, B, Steps> {
+  static constexpr int kReads = S::template codes_read<B>(Steps);
+  static constexpr float kScale = 1;
+  static constexpr Bias kBias = Bias::Stored;
+  template <int K>
+  static typename S::F value(const std::byte* block) {
+    return S::to_float(S::template codes<B, K>(block));
+  }
+};
+
+template <class S>
+struct Fp8Codes : InOrder<S, 8, 32 / S::kLanes> {
+  static constexpr int kReads = Fp8Codes::kBytes;
+  static constexpr float kScale = 256;  // undoes that of S::e4m3; a scale that overflows by it overflows f32 by itself
+  static constexpr Bias kBias = Bias::None;
+  template <int K>
+  static typename S::F value(const std::byte* block) {
+    return S::e4m3(block + K * S::kLanes);
+  }
+};
+
+template <class S>
+struct PlainF32 : InOrder<S, 32, 16> {
+  static constexpr int kReads = PlainF32::kBytes;
+  static constexpr float kScale = 0;  // no scales
+  static constexpr Bias kBias = Bias::None;
+  template <int K>
+  static typename S::F value(const std::byte* block) {
+    return S::load_f32(block + K * 4 * S::kLanes);
+  }
+};
+
+template <class S>
+struct PlainF16 : InOrder<S, 16, 16> {
+  static constexpr int kReads = PlainF16::kBytes;
+  static constexpr float kScale = 0;
+  static constexpr Bias kBias = Bias::None;
+  template <int K>
+  static typename S::F value(const std::byte* block) {
+    return S::load_f16(block + K * 2 * S::kLanes);
+  }
+};
+
+// Two columns are a word; its low half is shifted up, its high half is a float once the low half is masked out.
+template <class S>
+struct PlainBf16 : InOrder<S, 16, 16> {
+  static constexpr int kReads = PlainBf16::kBytes;
+  static constexpr float kScale = 0;
+  static constexpr Bias kBias = Bias::None;
+  template <int K>
+  static typename S::F value(const std::byte* block) {
+    const typename S::U words = S::load_words(block + K / 2 * 4 * S::kLanes);
+    return S::as_float(K % 2 ? S::mask(words, 0xffff0000) : S::template shift_left<16>(words));
+  }
+  static void pack(const float* x, float* out) {
+    for (int k = 0; k < PlainBf16::kSteps; k += 2) S::deinterleave(x + k * S::kLanes, out + k * S::kLanes);
+  }
+};
+
+// ---- Scales and biases as floats ----
+
+template <class S>
+typename S::F load_scales(const Matrix& w, const std::byte* scales) {
+  switch (w.codec) {
+    case Codec::NvFp4:
+      return S::mul(S::e4m3(scales), S::set1(256));
+    case Codec::MxFp4:
+    case Codec::MxFp8:
+      return S::e8m0(scales);
+    default:
+      break;
+  }
+  switch (w.dtype) {
+    case DType::BF16:
+      return S::load_bf16(scales);
+    case DType::F16:
+      return S::load_f16(scales);
+    default:
+      return S::load_f32(scales);
+  }
+}
+
+// Groups `group` .. group + kLanes - 1 of a row of scales or biases that has `groups`; 0 beyond its end.
+template <class S>
+typename S::F load_groups(const Matrix& w, const std::byte* row, int64_t group, int64_t groups, size_t size) {
+  if (group + S::kLanes <= groups) return load_scales<S>(w, row + group * int64_t(size));
+  std::byte padded[4 * S::kLanes] = {};
+  if (group < groups) std::memcpy(padded, row + group * int64_t(size), size_t(groups - group) * size);
+  return load_scales<S>(w, padded);
+}
+
+// ---- The kernel of one codec; kSplit: a block holds several groups ----
+
+template <class S, class D, bool kSplit>
+class Kernel {
+  using F = typename S::F;
+  static constexpr int kLanes = S::kLanes;
+  static constexpr bool kScaled = D::kScale != 0;
+  static_assert(D::kReads <= kWidestBlock && kDecodeColumns % D::kColumns == 0);
+
+ public:
+  Kernel(const Matrix& matrix) : w(matrix) {
+    blocks = (w.cols + D::kColumns - 1) / D::kColumns;
+    const int64_t bytes = int64_t(w.weight_row_bytes());
+    whole_blocks = bytes < D::kReads ? 0 : std::min((bytes - D::kReads) / D::kBytes + 1, w.cols / D::kColumns);
+    if constexpr (kScaled) {
+      groups = w.groups();
+      element = int64_t(size_of(w.dtype));
+    }
+    x_floats = blocks * D::kColumns + (groups + kLanes - 1) / kLanes * kLanes;
+  }
+
+  void run(const float* x, int64_t x_stride, int tokens, float* y, int64_t y_stride, int64_t begin, int64_t end) const {
+    const int64_t fit = kPackedBytes / int64_t(sizeof(float)) / x_floats / S::kTokens * S::kTokens;
+    const int most = int(std::clamp<int64_t>(fit, S::kTokens, kMaxTokens / S::kTokens * S::kTokens));
+    float* packed = matmul_scratch(size_t(x_floats) * size_t(std::min(tokens, most)));
+    for (int first = 0; first < tokens; first += most) {
+      const int count = std::min(most, tokens - first);
+      for (int t = 0; t < count; ++t) pack(x + (first + t) * x_stride, packed + t * x_floats);
+      float* out = y + first * y_stride;
+      for (int64_t row = begin; row < end; row += kRows) {
+        const int rows = int(std::min<int64_t>(kRows, end - row));
+        if (count == 1)
+          one_token(packed, out, row, rows);
+        else
+          many_tokens(packed, count, out, y_stride, row, rows);
+      }
+    }
+  }
+
+ private:
+  const Matrix& w;
+  int64_t blocks, whole_blocks;  // of a row; whole: the kernel may read them where they are
+  int64_t groups = 0, element = 0;
+  int64_t x_floats;  // a packed token: x in the order of the steps, then the sums of its groups, both padded with zeros
+
+  const float* group_sums(const float* packed) const { return packed + blocks * D::kColumns; }
+
+  void pack(const float* x, float* out) const {
+    const int64_t whole = w.cols / D::kColumns;
+    for (int64_t b = 0; b < whole; ++b) D::pack(x + b * D::kColumns, out + b * D::kColumns);
+    if (whole < blocks) {
+      float padded[D::kColumns] = {};
+      std::memcpy(padded, x + whole * D::kColumns, size_t(w.cols - whole * D::kColumns) * sizeof(float));
+      D::pack(padded, out + whole * D::kColumns);
+    }
+    if constexpr (D::kBias != Bias::None) {
+      float* sums = out + blocks * D::kColumns;
+      for (int64_t g = 0; g < groups; ++g, x += w.group_size) {
+        F sum = S::load(x);
+        for (int c = kLanes; c < w.group_size; c += kLanes) sum = S::add(sum, S::load(x + c));
+        sums[g] = S::sum(sum);
+      }
+      for (int64_t g = groups; g % kLanes != 0; ++g) sums[g] = 0;
+    }
+  }
+
+  // Sum of bias times group sum, one lane for every kLanes-th group: what an element's sum starts with.
+  F bias_sum(int64_t row, const float* packed) const {
+    F sum = S::zero();
+    if constexpr (D::kBias != Bias::None) {
+      const float* sums = group_sums(packed);
+      const std::byte* stored = (D::kBias == Bias::Stored ? w.biases() : w.scales()) + row * groups * element;
+      for (int64_t g = 0; g < groups; g += kLanes) {
+        F bias = load_groups<S>(w, stored, g, groups, size_t(element));
+        if constexpr (D::kBias == Bias::FromScale) bias = S::mul(bias, S::set1(-6));
+        sum = S::fma(bias, S::load(sums + g), sum);
+      }
+    }
+    return sum;
+  }
+
+  // Scales of `count` blocks from `first` on: a float for each group, or a vector for each block if it is split.
+  void convert_scales(int64_t row, int64_t first, int64_t count, float* out) const {
+    if constexpr (kScaled) {
+      const std::byte* stored = w.scales() + row * groups * element;
+      const int64_t begin = first * D::kColumns / w.group_size;
+      const int64_t end = std::min(groups, ((first + count) * D::kColumns + w.group_size - 1) / w.group_size);
+      float plain[kScaleColumns / 16 + kLanes];
+      float* converted = kSplit ? plain : out;
+      for (int64_t g = begin; g < end; g += kLanes)
+        S::store(converted + (g - begin),
+                 S::mul(load_groups<S>(w, stored, g, groups, size_t(element)), S::set1(D::kScale)));
+      if constexpr (kSplit) {
+        const int per_block = D::kColumns / w.group_size;
+        for (int64_t b = 0; b < count; ++b) S::store(out + b * kLanes, S::spread(plain + b * per_block, per_block));
+      }
+    }
+  }
+  static constexpr int64_t kScaleFloats = kSplit ? kScaleColumns / D::kSteps + kLanes : kScaleColumns / 16 + kLanes;
+
+  // log2 of the blocks that share a scale
+  int scale_shift() const {
+    int shift = 0;
+    if constexpr (kScaled && !kSplit)
+      while (D::kColumns << shift < w.group_size) ++shift;
+    return shift;
+  }
+
+  static F scale_of(const float* scales, int64_t block, int shift) {
+    return kSplit ? S::load(scales + block * kLanes) : S::broadcast(scales + (block >> shift));
+  }
+
+  // total + scale * sum, the only way a block joins a total
+  static F join(F total, F sum, const float* scales, int64_t block, int shift) {
+    if constexpr (kScaled)
+      return S::fma(scale_of(scales, block, shift), sum, total);
+    else
+      return S::add(total, sum);
+  }
+
+  // Where block `block` of a row may be read: in place, or else in `copy`, padded with zeros.
+  const std::byte* block_at(const std::byte* row, int64_t block, std::byte* copy) const {
+    const std::byte* place = row + block * D::kBytes;
+    if (block < whole_blocks) return place;
+    std::memset(copy, 0, D::kReads);
+    const int64_t left = int64_t(w.weight_row_bytes()) - block * D::kBytes;
+    std::memcpy(copy, place, size_t(std::min<int64_t>(left, D::kReads)));
+    return copy;
+  }
+
+  struct RowSet {
+    int64_t index[kRows];
+    const std::byte* codes[kRows];
+  };
+  // The last of the rows fills up the set; what is computed for it twice is not stored.
+  RowSet row_set(int64_t row, int rows) const {
+    RowSet set;
+    for (int i = 0; i < kRows; ++i) {
+      set.index[i] = row + std::min(i, rows - 1);
+      set.codes[i] = w.weight() + uint64_t(set.index[i]) * w.weight_row_bytes();
+    }
+    return set;
+  }
+
+  float finish(F total, int64_t row) const { return S::sum(total) + (w.bias ? w.bias[row] : 0.f); }
+
+  void one_token(const float* packed, float* y, int64_t row, int rows) const {
+    const RowSet set = row_set(row, rows);
+    const int shift = scale_shift();
+    alignas(64) float scales[kRows][kScaleFloats];
+    F total[kRows];
+    for (int i = 0; i < kRows; ++i) total[i] = bias_sum(set.index[i], packed);
+
+    constexpr int64_t kChunk = kScaleColumns / D::kColumns;
+    for (int64_t first = 0; first < blocks; first += kChunk) {
+      const int64_t count = std::min(kChunk, blocks - first);
+      for (int i = 0; i < kRows; ++i) convert_scales(set.index[i], first, count, scales[i]);
+
+      const auto add_block = [&](const std::byte* const* codes, int64_t offset, int64_t b)
+                                 __attribute__((always_inline)) {
+                                   const float* x = packed + (first + b) * D::kColumns;
+                                   typename D::Raw raw[kRows];
+                                   for (int i = 0; i < kRows; ++i) raw[i] = D::load(codes[i] + offset);
+                                   F sum[kRows];
+                                   unrolled<D::kSteps>([&](auto k) __attribute__((always_inline)) {
+                                     const F xk = S::load(x + k * kLanes);
+                                     for (int i = 0; i < kRows; ++i) {
+                                       const F q = D::template value<k>(raw[i]);
+                                       sum[i] = k == 0 ? S::mul(q, xk) : S::fma(q, xk, sum[i]);
+                                     }
+                                   });
+                                   for (int i = 0; i < kRows; ++i)
+                                     total[i] = join(total[i], sum[i], scales[i], b, shift);
+                                 };
+
+      int64_t b = 0;
+      for (; b < std::min(count, whole_blocks - first); ++b) add_block(set.codes, (first + b) * D::kBytes, b);
+      for (; b < count; ++b) {
+        std::byte copies[kRows][D::kReads];
+        const std::byte* codes[kRows];
+        for (int i = 0; i < kRows; ++i) codes[i] = block_at(set.codes[i], first + b, copies[i]);
+        add_block(codes, 0, b);
+      }
+    }
+    for (int i = 0; i < rows; ++i) y[row + i] = finish(total[i], row + i);
+  }
+
+  // T tokens against the decoded rows: `codes` [count][kSteps][kRows] vectors, `totals` [T][kRows] vectors.
+  template <int T>
+  void tile(const float* codes, const float (*scales)[kScaleFloats], int shift, const float* x, int64_t count,
+            float* totals) const {
+    for (int64_t b = 0; b < count; ++b) {
+      F sum[T][kRows];
+      for (int t = 0; t < T; ++t)
+        for (int i = 0; i < kRows; ++i) sum[t][i] = S::mul(S::load(codes + i * kLanes), S::load(x + t * x_floats));
+      for (int k = 1; k < D::kSteps; ++k) {
+        codes += kRows * kLanes;
+        x += kLanes;
+        F xk[T];
+        for (int t = 0; t < T; ++t) xk[t] = S::load(x + t * x_floats);
+        for (int i = 0; i < kRows; ++i) {
+          const F q = S::load(codes + i * kLanes);
+          for (int t = 0; t < T; ++t) sum[t][i] = S::fma(q, xk[t], sum[t][i]);
+        }
+      }
+      codes += kRows * kLanes;
+      x += kLanes;
+      for (int t = 0; t < T; ++t)
+        for (int i = 0; i < kRows; ++i) {
+          float* total = totals + (t * kRows + i) * kLanes;
+          S::store(total, join(S::load(total), sum[t][i], scales[i], b, shift));
+        }
+    }
+  }
+
+  // As many tokens as fit a tile, then the rest in smaller ones.
+  template <int T>
+  void tiles(const float* codes, const float (*scales)[kScaleFloats], int shift, const float* x, int tokens,
+             int64_t count, float* totals) const {
+    for (; tokens >= T; tokens -= T, x += T * x_floats, totals += T * kRows * kLanes)
+      tile<T>(codes, scales, shift, x, count, totals);
+    if constexpr (T > 1)
+      if (tokens > 0) tiles<T - 1>(codes, scales, shift, x, tokens, count, totals);
+  }
+
+  void many_tokens(const float* packed, int tokens, float* y, int64_t y_stride, int64_t row, int rows) const {
+    const RowSet set = row_set(row, rows);
+    const int shift = scale_shift();
+    alignas(64) float codes[kRows * kDecodeColumns];
+    alignas(64) float scales[kRows][kScaleFloats];
+    alignas(64) float totals[kMaxTokens * kRows * kLanes];
+    for (int t = 0; t < tokens; ++t)
+      for (int i = 0; i < kRows; ++i)
+        S::store(totals + (t * kRows + i) * kLanes, bias_sum(set.index[i], packed + t * x_floats));
+
+    constexpr int64_t kChunk = kDecodeColumns / D::kColumns;
+    for (int64_t first = 0; first < blocks; first += kChunk) {
+      const int64_t count = std::min(kChunk, blocks - first);
+      for (int i = 0; i < kRows; ++i) {
+        convert_scales(set.index[i], first, count, scales[i]);
+        for (int64_t b = 0; b < count; ++b) {
+          std::byte copy[D::kReads];
+          const typename D::Raw raw = D::load(block_at(set.codes[i], first + b, copy));
+          unrolled<D::kSteps>([&](auto k) __attribute__((always_inline)) {
+            S::store(codes + ((b * D::kSteps + k) * kRows + i) * kLanes, D::template value<k>(raw));
+          });
+        }
+      }
+      tiles<S::kTokens>(codes, scales, shift, packed + first * D::kColumns, tokens, count, totals);
+    }
+    for (int t = 0; t < tokens; ++t)
+      for (int i = 0; i < rows; ++i)
+        y[t * y_stride + row + i] = finish(S::load(totals + (t * kRows + i) * kLanes), row + i);
+  }
+};
+
+// ---- Which kernel a matrix needs ----
+
+template <class S>
+void matmul(const Matrix& w, const float* x, int64_t x_stride, int tokens, float* y, int64_t y_stride, int64_t begin,
+            int64_t end) {
+  const auto run = [&]<class D>() {
+    if constexpr (D::kColumns > 16 && D::kScale != 0) {
+      if (D::kColumns > w.group_size) return Kernel<S, D, true>(w).run(x, x_stride, tokens, y, y_stride, begin, end);
+    }
+    Kernel<S, D, false>(w).run(x, x_stride, tokens, y, y_stride, begin, end);
+  };
+  const auto run_stream = [&]<int B>() {
+    constexpr int kMost = 8;  // steps of a block
+    switch (w.group_size) {
+      case 32:
+        return run.template operator()<StreamCodes<S, B, std::min(32 / S::kLanes, kMost)>>();
+      case 64:
+        return run.template operator()<StreamCodes<S, B, std::min(64 / S::kLanes, kMost)>>();
+      default:
+        return run.template operator()<StreamCodes<S, B, std::min(128 / S::kLanes, kMost)>>();
+    }
+  };
+  switch (w.codec) {
+    case Codec::MxFp4:
+    case Codec::NvFp4:
+      return run.template operator()<Fp4Codes<S>>();
+    case Codec::MxFp8:
+      return run.template operator()<Fp8Codes<S>>();
+    case Codec::Affine:
+      switch (w.bits) {
+        case 2:
+          return run.template operator()<WordCodes<S, 2>>();
+        case 3:
+          return run_stream.template operator()<3>();
+        case 4:
+          return run.template operator()<WordCodes<S, 4>>();
+        case 5:
+          return run_stream.template operator()<5>();
+        case 6:
+          return run_stream.template operator()<6>();
+        default:
+          return run_stream.template operator()<8>();
+      }
+    case Codec::Plain:
+      break;
+  }
+  switch (w.dtype) {
+    case DType::F16:
+      return run.template operator()<PlainF16<S>>();
+    case DType::BF16:
+      return run.template operator()<PlainBf16<S>>();
+    default:
+      return run.template operator()<PlainF32<S>>();
+  }
+}
+
+}  // namespace
+}  // namespace swiftlet

@@ -1,0 +1,388 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "backend/cpu/codec.h"
+#include "backend/cpu/isa.h"
+#include "backend/cpu/matmul.h"
+#include "backend/cpu/thread_pool.h"
+#include "base/error.h"
+#include "container/safetensors.h"
+
+using namespace swiftlet;
+
+namespace {
+
+// Largest |y - exact| allowed, relative to the sum of |x| |w|. Two f32 sums in different orders differ by a few 1e-7;
+// the rest is that scale * sum(q x) + bias * sum(x) cancels where scale * q + bias is small.
+constexpr double kTolerance = 2e-6;
+
+struct Format {
+  Codec codec;
+  DType dtype;
+  int bits;
+  int group_size;
+};
+
+std::string name_of(const Format& f) {
+  static const char* const kNames[] = {"plain", "affine", "mxfp4", "mxfp8", "nvfp4"};
+  return std::string(kNames[int(f.codec)]) + " " + std::string(swiftlet::name_of(f.dtype)) + " " +
+         std::to_string(f.bits) + " bits g" + std::to_string(f.group_size);
+}
+
+std::vector<Format> all_formats() {
+  std::vector<Format> formats = {
+      {Codec::Plain, DType::F32, 32, 0}, {Codec::Plain, DType::F16, 16, 0}, {Codec::Plain, DType::BF16, 16, 0},
+      {Codec::MxFp4, DType::U8, 4, 32},  {Codec::MxFp8, DType::U8, 8, 32},  {Codec::NvFp4, DType::U8, 4, 16},
+  };
+  for (const int bits : {2, 3, 4, 5, 6, 8})
+    for (const int group : {32, 64, 128})
+      for (const DType dtype : {DType::BF16, DType::F16, DType::F32})
+        formats.push_back({Codec::Affine, dtype, bits, group});
+  return formats;
+}
+
+void put_float(std::byte* at, DType dtype, float value) {
+  const uint16_t half = dtype == DType::F16 ? float_to_f16(value) : float_to_bf16(value);
+  if (dtype == DType::F32)
+    std::memcpy(at, &value, 4);
+  else
+    std::memcpy(at, &half, 2);
+}
+
+// A matrix of random weights of about 1. The memory ends with its last code, every piece is aligned to its element size
+// and to nothing more.
+struct RandomMatrix {
+  std::vector<std::byte> memory;
+  std::vector<float> bias;
+  Matrix matrix;
+
+  RandomMatrix(const Format& f, int64_t rows, int64_t cols, bool with_bias = false) {
+    std::mt19937 random(uint32_t(rows * 1000 + cols));
+    std::uniform_real_distribution<float> uniform(-1, 1);
+    Matrix& m = matrix;
+    m.codec = f.codec;
+    m.dtype = f.dtype;
+    m.bits = f.bits;
+    m.group_size = f.group_size;
+    m.rows = rows;
+    m.cols = cols;
+    const size_t element = f.codec == Codec::Plain ? size_of(f.dtype) : 4;
+    const uint64_t scale_bytes = uint64_t(rows) * m.scale_row_bytes();
+    const auto align = [](uint64_t offset, uint64_t to) {
+      return (offset + to - 1) / to * to + to;
+    };  // + to: odd multiples too
+    m.scales_offset = size_of(f.dtype);
+    m.biases_offset = m.scales_offset + scale_bytes;
+    m.weight_offset = align(f.codec == Codec::Affine ? m.biases_offset + scale_bytes : m.biases_offset, element);
+    memory.resize(m.weight_offset + uint64_t(rows) * m.weight_row_bytes());
+    m.base = memory.data();
+
+    for (size_t i = m.weight_offset; i < memory.size(); ++i) memory[i] = std::byte(random() & 255);
+    if (f.codec == Codec::Plain)
+      for (int64_t i = 0; i < rows * cols; ++i)
+        put_float(memory.data() + m.weight_offset + uint64_t(i) * element, f.dtype, uniform(random));
+    for (int64_t i = 0; i < rows * m.groups(); ++i) {
+      std::byte* scale = memory.data() + m.scales_offset + uint64_t(i) * size_of(f.dtype);
+      const float size = uniform(random) / float(1 << f.bits) * 2;
+      if (f.codec == Codec::Affine) {
+        put_float(scale, f.dtype, size);
+        put_float(memory.data() + m.biases_offset + uint64_t(i) * size_of(f.dtype), f.dtype,
+                  -size * float(1 << f.bits) / 2 + uniform(random) / 8);
+      } else {
+        *scale = std::byte(f.codec == Codec::NvFp4 ? random() & 255 : 120 + random() % 12);
+      }
+    }
+    if (with_bias) {
+      for (int64_t r = 0; r < rows; ++r) bias.push_back(uniform(random));
+      m.bias = bias.data();
+    }
+  }
+};
+
+std::vector<float> random_floats(size_t count, uint32_t seed = 1) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> values(count);
+  for (float& v : values) v = normal(random);
+  return values;
+}
+
+std::vector<float> dequantize(const Matrix& w, int64_t row) {
+  std::vector<float> values(size_t(w.cols));
+  dequantize_row(w, row, values.data());
+  return values;
+}
+
+// y [tokens, rows] of all rows
+std::vector<float> multiply(MatmulFn matmul, const Matrix& w, const float* x, int tokens) {
+  std::vector<float> y(size_t(tokens * w.rows), std::numeric_limits<float>::quiet_NaN());
+  matmul(w, x, w.cols, tokens, y.data(), w.rows, 0, w.rows);
+  return y;
+}
+
+// Largest |y - exact| / sum |x| |w| over all elements; NaN counts as infinite.
+double worst_error(const Matrix& w, const float* x, int tokens, const std::vector<float>& y) {
+  double worst = 0;
+  for (int64_t r = 0; r < w.rows; ++r) {
+    const std::vector<float> row = dequantize(w, r);
+    for (int t = 0; t < tokens; ++t) {
+      double exact = w.bias ? double(w.bias[r]) : 0, size = std::abs(exact);
+      for (int64_t c = 0; c < w.cols; ++c) {
+        const double product = double(row[size_t(c)]) * double(x[t * w.cols + c]);
+        exact += product;
+        size += std::abs(product);
+      }
+      const double error = std::abs(double(y[size_t(t * w.rows + r)]) - exact) / std::max(size, 1e-30);
+      worst = std::isnan(error) ? std::numeric_limits<double>::infinity() : std::max(worst, error);
+    }
+  }
+  return worst;
+}
+
+// Widths that end in the middle of every kind of block.
+std::vector<int64_t> widths(const Format& f) {
+  if (f.codec == Codec::Plain) return {1, 3, 16, 31, 127, 130, 515, 2100};
+  const int64_t g = f.group_size;
+  return {g, 2 * g, 3 * g, 5 * g, 9 * g, 17 * g, 2048 + g};
+}
+
+bool same_bits(float a, float b) { return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b); }
+
+}  // namespace
+
+TEST_CASE("single codes") {
+  // Exponents of 8-bit floats run from 2^-6, with 2^-9 as the smallest subnormal; MLX reads the NaN codes as 480.
+  CHECK(e4m3_to_float(0x00) == 0);
+  CHECK(e4m3_to_float(0x01) == 0x1p-9f);
+  CHECK(e4m3_to_float(0x07) == 7 * 0x1p-9f);
+  CHECK(e4m3_to_float(0x08) == 0x1p-6f);
+  CHECK(e4m3_to_float(0x38) == 1);
+  CHECK(e4m3_to_float(0x7e) == 448);
+  CHECK(e4m3_to_float(0x7f) == 480);
+  CHECK(e4m3_to_float(0xb9) == -1.125f);
+  CHECK(e8m0_to_float(0) == 0x1p-127f);
+  CHECK(e8m0_to_float(1) == 0x1p-126f);
+  CHECK(e8m0_to_float(127) == 1);
+  CHECK(e8m0_to_float(254) == 0x1p127f);
+  CHECK(std::isinf(e8m0_to_float(255)));
+
+  const uint8_t stream[] = {0b10'001'000, 0b1'100'011'0, 0b111'110'10, 0xff};  // 3 bits: 0 1 2 3 4 5 6 7
+  const auto* bytes = reinterpret_cast<const std::byte*>(stream);
+  for (uint32_t i = 0; i < 8; ++i) CHECK(code_at(bytes, 3, i) == i);
+}
+
+TEST_CASE("every kernel agrees with the dequantized matrix in double") {
+  for (const std::string& isa : cpu_isas()) {
+    const MatmulFn matmul = matmul_for(isa);
+    double worst = 0;
+    for (const Format& f : all_formats()) {
+      CAPTURE(isa);
+      CAPTURE(name_of(f));
+      for (const int64_t cols : widths(f)) {
+        CAPTURE(cols);
+        const int64_t rows = 1 + cols % 7;
+        const RandomMatrix w(f, rows, cols, cols % 2 == 0);
+        for (const int tokens : {1, 4}) {
+          const std::vector<float> x = random_floats(size_t(tokens * cols), uint32_t(cols));
+          const double error = worst_error(w.matrix, x.data(), tokens, multiply(matmul, w.matrix, x.data(), tokens));
+          CHECK(error < kTolerance);
+          worst = std::max(worst, error);
+        }
+      }
+    }
+    MESSAGE(isa << ": largest error " << worst << " of sum |x||w|");
+  }
+}
+
+TEST_CASE("every code of every width is decoded exactly") {
+  // x picks out one column at a time; powers of two as scales leave no rounding at all.
+  for (const std::string& isa : cpu_isas()) {
+    for (const Format& f : all_formats()) {
+      if (f.codec == Codec::Plain) continue;
+      CAPTURE(isa);
+      CAPTURE(name_of(f));
+      const int64_t cols = f.bits == 8 ? 256 : 128;
+      RandomMatrix w(f, 1, cols);
+      Matrix& m = w.matrix;
+      for (int64_t g = 0; g < m.groups(); ++g) {
+        std::byte* scale = w.memory.data() + m.scales_offset + uint64_t(g) * size_of(f.dtype);
+        if (f.codec == Codec::Affine) {
+          put_float(scale, f.dtype, 0.5f);
+          put_float(w.memory.data() + m.biases_offset + uint64_t(g) * size_of(f.dtype), f.dtype, -3);
+        } else {
+          *scale = std::byte(f.codec == Codec::NvFp4 ? 0x40 : 128);  // 2
+        }
+      }
+      if (f.bits == 8)
+        for (int i = 0; i < 256; ++i) w.memory[m.weight_offset + size_t(i)] = std::byte(i);
+      std::vector<float> identity(size_t(cols * cols));
+      for (int64_t c = 0; c < cols; ++c) identity[size_t(c * cols + c)] = 1;
+      CHECK(multiply(matmul_for(isa), m, identity.data(), int(cols)) == dequantize(m, 0));
+    }
+  }
+}
+
+TEST_CASE("mlx computes the same") {
+  const SafetensorsFile file(std::string(SWIFTLET_TEST_DATA) + "/components/quantized_matmul.safetensors");
+  const auto read = [&](const std::string& name) {
+    const TensorInfo* info = file.find(name);
+    REQUIRE(info);
+    std::vector<std::byte> bytes(info->bytes);
+    file.read(*info, 0, bytes.data(), bytes.size());
+    return bytes;
+  };
+  const auto read_floats = [&](const std::string& name) {
+    const std::vector<std::byte> bytes = read(name);
+    std::vector<float> values(bytes.size() / sizeof(float));
+    std::memcpy(values.data(), bytes.data(), bytes.size());
+    return values;
+  };
+  int cases = 0;
+  for (const auto& [weight_name, weight] : file.tensors()) {
+    if (!weight_name.ends_with(".weight")) continue;
+    const std::string name = weight_name.substr(0, weight_name.size() - 7);
+    CAPTURE(name);
+    const TensorInfo *x_info = file.find(name + ".x"), *scales = file.find(name + ".scales"),
+                     *biases = file.find(name + ".biases");
+    const int tokens = int(x_info->shape[0]);
+    const int64_t rows = weight.shape[0], cols = x_info->shape[1];
+    const StoredTensor stored_scales{scales->dtype, scales->shape};
+    const StoredTensor stored_biases = biases ? StoredTensor{biases->dtype, biases->shape} : stored_scales;
+    const auto describe = [&] {
+      return describe_matrix(name, rows, cols, {weight.dtype, weight.shape}, &stored_scales,
+                             biases ? &stored_biases : nullptr);
+    };
+    if (name.starts_with("affine-1-")) {
+      CHECK_THROWS_AS(describe(), Error);
+      continue;
+    }
+    Matrix w = describe();
+    std::vector<std::byte> memory;
+    const auto append = [&](const std::string& piece) {
+      const std::vector<std::byte> bytes = read(name + piece);
+      memory.insert(memory.end(), bytes.begin(), bytes.end());
+      return memory.size() - bytes.size();
+    };
+    w.weight_offset = append(".weight");
+    w.scales_offset = append(".scales");
+    if (biases) w.biases_offset = append(".biases");
+    w.base = memory.data();
+
+    const std::vector<float> dequantized = read_floats(name + ".dequantized"), x = read_floats(name + ".x"),
+                             y = read_floats(name + ".y");
+    for (int64_t r = 0; r < rows; ++r) {
+      const std::vector<float> row = dequantize(w, r);
+      CHECK(std::equal(row.begin(), row.end(), dequantized.begin() + r * cols));
+    }
+    float largest = 1;
+    for (const float v : y) largest = std::max(largest, std::abs(v));
+    for (const std::string& isa : cpu_isas()) {
+      CAPTURE(isa);
+      const std::vector<float> ours = multiply(matmul_for(isa), w, x.data(), tokens);
+      for (size_t i = 0; i < y.size(); ++i) CHECK(std::abs(ours[i] - y[i]) <= 1e-5f * largest);
+    }
+    ++cases;
+  }
+  CHECK(cases == 21);
+}
+
+TEST_CASE("an element has the same bits in any company") {
+  for (const std::string& isa : cpu_isas()) {
+    const MatmulFn matmul = matmul_for(isa);
+    for (const Format& f : all_formats()) {
+      CAPTURE(isa);
+      CAPTURE(name_of(f));
+      const int64_t rows = 11, cols = f.codec == Codec::Plain ? 1037 : 2048 + 7 * f.group_size;
+      const RandomMatrix w(f, rows, cols, true);
+      const int most = 64;
+      const std::vector<float> x = random_floats(size_t(most * cols));
+      std::vector<float> alone;
+      for (int t = 0; t < most; ++t) {
+        const std::vector<float> y = multiply(matmul, w.matrix, x.data() + t * cols, 1);
+        alone.insert(alone.end(), y.begin(), y.end());
+      }
+      for (const int tokens : {2, 3, 4, 5, 6, 7, 8, 49, 64}) {
+        CAPTURE(tokens);
+        const std::vector<float> y = multiply(matmul, w.matrix, x.data(), tokens);
+        CHECK(std::equal(y.begin(), y.end(), alone.begin(), same_bits));
+      }
+      // Some rows only, with strides: nothing else is written.
+      const int64_t x_stride = cols + 3, y_stride = rows + 2;
+      const int tokens = 5;
+      std::vector<float> apart(size_t(tokens * x_stride));
+      for (int t = 0; t < tokens; ++t) std::copy_n(x.data() + t * cols, cols, apart.data() + t * x_stride);
+      for (const auto& [begin, end] : {std::pair<int64_t, int64_t>{0, 1}, {1, 4}, {2, 11}, {10, 11}, {5, 5}}) {
+        std::vector<float> y(size_t(tokens * y_stride), -7);
+        matmul(w.matrix, apart.data(), x_stride, tokens, y.data(), y_stride, begin, end);
+        bool same = true;
+        for (int64_t i = 0; i < tokens * y_stride; ++i) {
+          const int64_t t = i / y_stride, r = i % y_stride;
+          same &= same_bits(y[size_t(i)], r >= begin && r < end ? alone[size_t(t * rows + r)] : -7);
+        }
+        CHECK(same);
+      }
+    }
+  }
+}
+
+TEST_CASE("threads do not change a bit") {
+  const Format f{Codec::Affine, DType::BF16, 4, 64};
+  const RandomMatrix w(f, 203, 512);
+  const int tokens = 7;
+  const std::vector<float> x = random_floats(size_t(tokens * 512));
+  for (const std::string& isa : cpu_isas()) {
+    const MatmulFn matmul = matmul_for(isa);
+    const std::vector<float> expected = multiply(matmul, w.matrix, x.data(), tokens);
+    for (const int threads : {1, 2, 3, 7}) {
+      ThreadPool pool(threads);
+      std::vector<float> y(expected.size());
+      pool.parallel_for(203, 1, [&](int64_t begin, int64_t end) {
+        matmul(w.matrix, x.data(), 512, tokens, y.data(), 203, begin, end);
+      });
+      CHECK(std::equal(y.begin(), y.end(), expected.begin(), same_bits));
+    }
+  }
+}
+
+TEST_CASE("NaN and infinity come out of their own token and row, and of no other") {
+  const float kNan = std::numeric_limits<float>::quiet_NaN(), kInf = std::numeric_limits<float>::infinity();
+  for (const std::string& isa : cpu_isas()) {
+    const MatmulFn matmul = matmul_for(isa);
+    for (const Format& f : all_formats()) {
+      CAPTURE(isa);
+      CAPTURE(name_of(f));
+      const int64_t rows = 5, cols = f.codec == Codec::Plain ? 131 : 3 * f.group_size;
+      RandomMatrix w(f, rows, cols);
+      const int tokens = 4;
+      for (const float bad : {kNan, kInf, -kInf}) {
+        std::vector<float> x = random_floats(size_t(tokens * cols));
+        x[size_t(2 * cols + cols - 1)] = bad;
+        const std::vector<float> y = multiply(matmul, w.matrix, x.data(), tokens);
+        for (int64_t i = 0; i < tokens * rows; ++i) CHECK(std::isfinite(y[size_t(i)]) == (i / rows != 2));
+      }
+      if (f.codec != Codec::Plain && f.codec != Codec::Affine) continue;
+      // A damaged weight (plain) or scale.
+      const bool plain = f.codec == Codec::Plain;
+      const uint64_t row_bytes = plain ? w.matrix.weight_row_bytes() : w.matrix.scale_row_bytes();
+      const uint64_t place = (plain ? w.matrix.weight_offset : w.matrix.scales_offset) + 3 * row_bytes;
+      put_float(w.memory.data() + place, f.dtype, kNan);
+      const std::vector<float> x = random_floats(size_t(tokens * cols));
+      const std::vector<float> y = multiply(matmul, w.matrix, x.data(), tokens);
+      for (int64_t i = 0; i < tokens * rows; ++i) CHECK(std::isfinite(y[size_t(i)]) == (i % rows != 3));
+    }
+  }
+}
+
+TEST_CASE("instruction sets are chosen by name") {
+  CHECK(cpu_isas().back() == "reference");
+  CHECK((matmul_for("reference") == matmul_reference));
+  CHECK((matmul_for("auto") == matmul_for(cpu_isas().front())));
+  CHECK_THROWS_WITH_AS(matmul_for("mmx"), doctest::Contains("choose one of: auto, "), Error);
+}
