@@ -16,28 +16,33 @@
 
 namespace swiftlet {
 
-enum class IoMode { Auto, Direct, Buffered };  // Auto: a short probe on the container decides
+// Direct reads bypass the page cache (where the file system cannot, they are buffered). Buffered reads leave behind in
+// the page cache what they read: memory that is not this process's and that the system takes back when it is short.
+// Auto is direct, unless a short probe finds most of the container cached and memory has room for all of it.
+enum class IoMode { Auto, Direct, Buffered };
 
 struct ExpertStoreOptions {
   uint64_t budget_bytes = 0;  // of the pool; never exceeded by slots in memory
   int io_threads = 8;         // reads in flight
   IoMode io = IoMode::Auto;
-  // Called when slot memory comes into being and before it goes (a GPU maps it). May be empty.
+  double half_life = 300;  // of a use in the replacement policy, in passes over the layers (tokens, in decode)
+  // Called when slot memory comes into being and before it goes (a GPU maps it), one slot at a time. On any thread, one
+  // call at a time, with the store locked: they must not call it. May be empty.
   std::function<void(const std::byte* base, size_t bytes)> on_memory_added;
   std::function<void(const std::byte* base)> on_memory_removed;
-  // Instead of reading the layer's file (tests: slow disks, short reads, errors). May be empty.
+  // Instead of reading the layer's file (tests: slow disks, short reads, errors). On the I/O threads. May be empty.
   std::function<void(int layer, int expert, std::byte* slot, uint64_t bytes)> read;
 };
 
 struct ExpertStats {
-  uint64_t hits = 0;           // experts asked for that were resident
-  uint64_t misses = 0;         // experts asked for that were not (a guessed read still in flight is a miss)
+  uint64_t hits = 0;    // experts asked for that were resident
+  uint64_t misses = 0;  // experts asked for that were not (a guessed read still in flight is a miss)
   uint64_t bytes_read = 0;
   uint64_t reads = 0;
   uint64_t evictions = 0;
-  uint64_t guesses = 0;        // guessed reads started
-  uint64_t guess_hits = 0;     // of those, asked for before they were evicted
-  double wait_seconds = 0;     // the computing thread had nothing to do but wait for a read
+  uint64_t guesses = 0;     // guessed reads started
+  uint64_t guess_hits = 0;  // of those, asked for before they were evicted
+  double wait_seconds = 0;  // the computing thread had nothing to do but wait for a read
 };
 
 struct ReadyExpert {
@@ -52,17 +57,17 @@ class ExpertStore {
   ~ExpertStore();
 
   // The experts that a chunk needs of one layer. Hits are pinned at once and the reads of the misses begin, in the
-  // order given, as slots come free. Only one request at a time. Destroying it unpins everything and drops reads that
-  // have not begun.
+  // order given, as slots come free. Only one request at a time: until next() came back empty or the request was
+  // destroyed, which unpins everything and drops reads that have not begun.
   class Request {
    public:
     Request(Request&&) noexcept;
     Request& operator=(Request&&) noexcept;
     ~Request();
     // Experts that are ready and were not handed out yet: any that are, or with `in_order` the longest run of the
-    // request's order that is. Waits until there is at least one; empty when all have been handed out. Those of the previous
-    // call are unpinned: the caller has finished with them.
-    // Throws ErrorKind::Io naming layer, expert and file when a read failed.
+    // request's order that is. Waits until there is at least one; empty when all have been handed out. Those of the
+    // previous call are unpinned: the caller has finished with them. Throws ErrorKind::Io naming layer, expert and file
+    // when a read failed.
     std::vector<ReadyExpert> next(bool in_order);
 
    private:
@@ -78,8 +83,8 @@ class ExpertStore {
   void guess(int layer, std::span<const int32_t> experts);
   void drop_guesses();
 
-  // Between two requests, from any thread: a new budget. Shrinking gives memory back to the system at once (slots in use:
-  // when they are unpinned). Throws ErrorKind::Memory below min_slots.
+  // Between two requests, from any thread: a new budget. Shrinking gives memory back to the system at once (slots in
+  // use: when they are unpinned). Throws ErrorKind::Memory below min_slots.
   void set_budget(uint64_t bytes);
   uint64_t budget() const;
   uint64_t resident_bytes() const;  // of slots in memory now

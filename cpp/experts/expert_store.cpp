@@ -1,0 +1,566 @@
+// The pool of slots, the open request and the queue of guesses, under one mutex. I/O threads take the next read from
+// them, and wait where there is none to begin.
+#include "experts/expert_store.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <limits>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "base/error.h"
+#include "experts/expert_files.h"
+#include "experts/policy.h"
+#include "experts/slot_memory.h"
+
+namespace swiftlet {
+
+namespace {
+
+// An expert that is needed waits behind the guesses in flight. Two keep most disks busy.
+constexpr int kGuessesInFlight = 2;
+// Of a long request, slots taken by its reads, for each read that can be in flight: one being read, one being used.
+constexpr size_t kReadAhead = 2;
+
+enum class Where : uint8_t { OnDisk, Guessed, Reading, InSlot };  // Guessed: queued to be read
+
+// One expert of one layer.
+struct Expert {
+  std::byte* slot = nullptr;
+  int32_t item = -1;  // its place in the open request, or -1
+  Where where = Where::OnDisk;
+  bool guess = false;  // read as a guess, and not asked for since
+  bool held = false;   // a guess read for a layer whose turn is yet to come: other guesses leave it alone
+};
+
+enum class Step : uint8_t { Waiting, Reading, Ready, InUse, Done };
+
+// One expert of the open request.
+struct Item {
+  int32_t expert;
+  Step step;
+  bool hit;
+  bool took;  // a slot, for its read
+};
+
+struct Read {
+  int key;
+  bool guess;
+  std::byte* slot;
+};
+
+}  // namespace
+
+struct ExpertStore::Request::Impl {
+  std::shared_ptr<ExpertStore::Impl> store;
+  int layer;
+  std::vector<Item> items;
+  std::vector<int32_t> in_use;  // items handed out by the last next()
+  size_t first = 0;             // items before it have been handed out
+  size_t waiting = 0;           // no item before it is Waiting
+  size_t taken = 0;             // slots that its reads took and that were not released yet
+  std::optional<Error> error;   // the first that a read met
+  bool open = true;
+
+  ~Impl();
+  bool has_waiting();
+};
+
+struct ExpertStore::Impl {
+  Impl(const Qpack& qpack, const ExpertStoreOptions& options, int min_slots);
+  ~Impl();
+
+  // Called with the mutex held.
+  int key_of(int layer, int expert) const { return layer * expert_count + expert; }
+  void check(int layer, std::span<const int32_t> ids, bool ascending) const;
+  void check_budget(uint64_t bytes) const;
+  std::byte* evict(int key);
+  std::byte* evict_coldest();
+  bool can_grow() const;
+  bool slot_obtainable() const;
+  std::byte* obtain_slot();
+  void trim();
+  void wake(size_t reads);
+  bool may_read_ahead(int key) const;
+  std::optional<Read> begin_needed();
+  std::optional<Read> begin_guess();
+  Read begin(int key, bool guess, std::byte* slot);
+  void end(const Read& read, const std::optional<Error>& error);
+  void release(int key);
+  void release_handed_out(Request::Impl& request);
+  std::vector<ReadyExpert> take_ready(Request::Impl& request, bool in_order);
+  void drop_furthest(Request::Impl& request);
+  void end_guesses_of(int layer);
+  void close(Request::Impl& request);
+
+  void run_io();
+  void stop();
+  std::optional<Error> read_expert(const Read& read) const;
+  std::vector<ReadyExpert> next(Request::Impl& request, bool in_order);
+
+  const int layer_count, expert_count;
+  const int min_slots;
+  const std::function<void(int, int, std::byte*, uint64_t)> custom_read;
+  std::vector<uint64_t> strides;     // by layer
+  std::vector<std::string> paths;    // by layer
+  std::optional<ExpertFiles> files;  // none with a custom read
+
+  mutable std::mutex mutex;
+  std::condition_variable work;   // for I/O threads: a read may begin, or the store goes
+  std::condition_variable ready;  // for the computing thread: a read ended
+  bool stopping = false;
+
+  uint64_t budget;
+  SlotMemory memory;
+  Policy policy;
+  std::vector<Expert> experts;  // by key
+  int last_layer = std::numeric_limits<int>::max();
+  Request::Impl* request = nullptr;
+  int reads_in_flight = 0;
+  int guesses_in_flight = 0;
+  std::deque<int> guesses;  // keys, Guessed
+  std::vector<int> held;    // keys, Reading or InSlot
+  ExpertStats stats;
+
+  std::vector<std::thread> threads;
+};
+
+ExpertStore::Impl::Impl(const Qpack& qpack, const ExpertStoreOptions& options, int min_slots_)
+    : layer_count(qpack.layer_count),
+      expert_count(qpack.expert_count),
+      min_slots(min_slots_),
+      custom_read(options.read),
+      budget(options.budget_bytes),
+      memory(qpack.max_stride, options.on_memory_added, options.on_memory_removed),
+      policy(qpack.layer_count * qpack.expert_count, options.half_life),
+      experts(static_cast<size_t>(qpack.layer_count) * static_cast<size_t>(qpack.expert_count)) {
+  if (options.io_threads < 1) fail(ErrorKind::Input, options.io_threads, " I/O threads: at least 1 is needed");
+  check_budget(budget);
+  for (int layer = 0; layer < layer_count; ++layer) {
+    strides.push_back(qpack.layouts[layer].stride);
+    paths.push_back(qpack.layer_path(layer));
+  }
+  if (!custom_read) files.emplace(qpack, options.io, budget);
+}
+
+ExpertStore::Impl::~Impl() {
+  for (Expert& expert : experts)
+    if (expert.slot) memory.unmap(expert.slot);
+}
+
+void ExpertStore::Impl::check(int layer, std::span<const int32_t> ids, bool ascending) const {
+  if (layer < 0 || layer >= layer_count || strides[layer] == 0)
+    fail(ErrorKind::Input, "layer ", layer, " has no experts");
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] < 0 || ids[i] >= expert_count)
+      fail(ErrorKind::Input, "layer ", layer, " has no expert ", ids[i], ": it has ", expert_count);
+    if (ascending && i > 0 && ids[i] <= ids[i - 1])
+      fail(ErrorKind::Input, "expert ", ids[i], " after ", ids[i - 1], ": a request's ids must ascend");
+  }
+}
+
+void ExpertStore::Impl::check_budget(uint64_t bytes) const {
+  const uint64_t least = static_cast<uint64_t>(std::max(min_slots, 1)) * memory.slot_bytes();
+  if (bytes < least) {
+    fail(ErrorKind::Memory, "a pool of ", bytes, " bytes cannot hold ", std::max(min_slots, 1), " experts of ",
+         memory.slot_bytes(), " bytes: it needs at least ", least);
+  }
+}
+
+// Slots
+// -----------------------------------------------------------------------------------------------------------------
+
+std::byte* ExpertStore::Impl::evict(int key) {
+  ++stats.evictions;
+  experts[key].where = Where::OnDisk;
+  experts[key].guess = false;
+  experts[key].held = false;
+  return std::exchange(experts[key].slot, nullptr);
+}
+
+// The slot of the expert that is missed least, or null if all are in use. Held guesses go last.
+std::byte* ExpertStore::Impl::evict_coldest() {
+  if (!policy.empty()) {
+    const int key = policy.coldest();
+    policy.remove(key);
+    return evict(key);
+  }
+  const auto oldest = std::ranges::find(held, Where::InSlot, [&](int key) { return experts[key].where; });
+  if (oldest == held.end()) return nullptr;
+  const int key = *oldest;
+  held.erase(oldest);
+  return evict(key);
+}
+
+bool ExpertStore::Impl::can_grow() const { return memory.mapped_bytes() + memory.slot_bytes() <= budget; }
+
+bool ExpertStore::Impl::slot_obtainable() const {
+  return can_grow() || !policy.empty() ||
+         std::ranges::any_of(held, [&](int key) { return experts[key].where == Where::InSlot; });
+}
+
+std::byte* ExpertStore::Impl::obtain_slot() { return can_grow() ? memory.map() : evict_coldest(); }
+
+void ExpertStore::Impl::trim() {
+  while (memory.mapped_bytes() > budget) {
+    std::byte* slot = evict_coldest();
+    if (!slot) return;  // in use: again when they are released
+    memory.unmap(slot);
+  }
+}
+
+// Makes the expert's slot available to others.
+void ExpertStore::Impl::release(int key) {
+  experts[key].item = -1;
+  policy.insert(key);
+}
+
+// Reads
+// -----------------------------------------------------------------------------------------------------------------
+
+void ExpertStore::Impl::wake(size_t reads) {
+  for (size_t i = 0; i < std::min(reads, threads.size()); ++i) work.notify_one();
+}
+
+bool ExpertStore::Request::Impl::has_waiting() {
+  while (waiting < items.size() && items[waiting].step != Step::Waiting) ++waiting;
+  return waiting < items.size();
+}
+
+// Reads that run far ahead of the computing would take the slots of the hot experts, since what was read waits in its
+// slot. Beyond some reads they take only what the policy would give up for them, and else wait for slots to be
+// released.
+bool ExpertStore::Impl::may_read_ahead(int key) const {
+  const bool ahead = request->taken >= kReadAhead * threads.size() && request->waiting > request->first;
+  return !ahead || can_grow() || (!policy.empty() && policy.colder(policy.coldest(), key));
+}
+
+std::optional<Read> ExpertStore::Impl::begin_needed() {
+  Item& item = request->items[request->waiting];
+  if (!may_read_ahead(key_of(request->layer, item.expert))) return {};
+  std::byte* slot = nullptr;
+  try {
+    slot = obtain_slot();
+  } catch (const std::exception& error) {
+    request->error = Error(ErrorKind::Memory, error.what());
+    ready.notify_all();
+  }
+  if (!slot) return {};
+  item.step = Step::Reading;
+  item.took = true;
+  ++request->taken;
+  return begin(key_of(request->layer, item.expert), false, slot);
+}
+
+std::optional<Read> ExpertStore::Impl::begin_guess() {
+  auto chosen = guesses.begin();
+  if (!can_grow()) {
+    if (policy.empty()) return {};
+    const int victim = policy.coldest();
+    chosen = std::ranges::find_if(guesses, [&](int guess) { return policy.guess_may_replace(guess, victim); });
+    if (chosen == guesses.end()) return {};
+  }
+  const int key = *chosen;
+  std::byte* slot = nullptr;
+  try {
+    slot = obtain_slot();
+  } catch (const std::exception&) {
+    return {};  // No memory. A guess is not worth an error: whoever needs the expert will hear of it.
+  }
+  guesses.erase(chosen);
+  held.push_back(key);
+  experts[key].guess = experts[key].held = true;
+  ++stats.guesses;
+  ++guesses_in_flight;
+  return begin(key, true, slot);
+}
+
+Read ExpertStore::Impl::begin(int key, bool guess, std::byte* slot) {
+  experts[key].where = Where::Reading;
+  experts[key].slot = slot;
+  ++reads_in_flight;
+  return {key, guess, slot};
+}
+
+void ExpertStore::Impl::end(const Read& read, const std::optional<Error>& error) {
+  Expert& expert = experts[read.key];
+  --reads_in_flight;
+  guesses_in_flight -= read.guess;
+  if (error) {
+    memory.unmap(std::exchange(expert.slot, nullptr));
+    if (expert.item >= 0 && !request->error) request->error = error;
+    if (expert.held) std::erase(held, read.key);
+    expert = Expert{.item = expert.item};
+  } else {
+    ++stats.reads;
+    stats.bytes_read += strides[read.key / expert_count];
+    expert.where = Where::InSlot;
+    if (expert.item >= 0)
+      request->items[expert.item].step = Step::Ready;
+    else if (!expert.held)
+      policy.insert(read.key);
+  }
+  trim();
+  ready.notify_all();
+}
+
+std::optional<Error> ExpertStore::Impl::read_expert(const Read& read) const {
+  const int layer = read.key / expert_count;
+  const int expert = read.key % expert_count;
+  try {
+    if (custom_read)
+      custom_read(layer, expert, read.slot, strides[layer]);
+    else
+      files->read(layer, expert, read.slot);
+    return {};
+  } catch (const std::exception& error) {
+    return Error(ErrorKind::Io, "cannot read expert " + std::to_string(expert) + " of layer " + std::to_string(layer) +
+                                    " from " + paths[layer] + ": " + error.what());
+  }
+}
+
+void ExpertStore::Impl::run_io() {
+  std::unique_lock lock(mutex);
+  while (!stopping) {
+    std::optional<Read> read;
+    if (request && !request->error && request->has_waiting())
+      read = begin_needed();
+    else if (!guesses.empty() && guesses_in_flight < kGuessesInFlight)
+      read = begin_guess();
+    if (!read) {
+      work.wait(lock);
+      continue;
+    }
+    lock.unlock();
+    const std::optional<Error> error = read_expert(*read);
+    lock.lock();
+    end(*read, error);
+  }
+}
+
+// Reads in flight are completed.
+void ExpertStore::Impl::stop() {
+  {
+    const std::lock_guard lock(mutex);
+    stopping = true;
+  }
+  work.notify_all();
+  ready.notify_all();
+  for (std::thread& thread : threads) thread.join();
+}
+
+// The open request
+// ------------------------------------------------------------------------------------------------------
+
+// The turn of this layer has come: what was guessed for it and is not asked for now was wrong.
+void ExpertStore::Impl::end_guesses_of(int layer) {
+  const auto of_layer = [&](int key) { return key / expert_count == layer; };
+  std::erase_if(guesses, [&](int key) {
+    if (!of_layer(key)) return false;
+    if (experts[key].where == Where::Guessed) experts[key].where = Where::OnDisk;
+    return true;
+  });
+  std::erase_if(held, [&](int key) {
+    if (!of_layer(key)) return false;
+    experts[key].held = false;
+    if (experts[key].where == Where::InSlot && experts[key].item < 0) policy.insert(key);
+    return true;
+  });
+}
+
+void ExpertStore::Impl::release_handed_out(Request::Impl& open) {
+  for (const int32_t i : open.in_use) {
+    open.items[i].step = Step::Done;
+    open.taken -= open.items[i].took;
+    release(key_of(open.layer, open.items[i].expert));
+  }
+  trim();
+  if (open.has_waiting())
+    wake(open.in_use.size());
+  else if (!guesses.empty())
+    wake(kGuessesInFlight);
+  open.in_use.clear();
+}
+
+std::vector<ReadyExpert> ExpertStore::Impl::take_ready(Request::Impl& open, bool in_order) {
+  std::vector<ReadyExpert> result;
+  for (size_t i = open.first; i < open.items.size(); ++i) {
+    Item& item = open.items[i];
+    if (item.step == Step::Ready) {
+      item.step = Step::InUse;
+      open.in_use.push_back(static_cast<int32_t>(i));
+      result.push_back({item.expert, experts[key_of(open.layer, item.expert)].slot});
+    } else if (in_order && item.step < Step::Ready) {
+      break;
+    }
+  }
+  while (open.first < open.items.size() && open.items[open.first].step > Step::Ready) ++open.first;
+  return result;
+}
+
+// The next expert in order has no slot to be read into, since ready ones further on hold them all: the furthest gives
+// way, and is read once more when its turn comes.
+void ExpertStore::Impl::drop_furthest(Request::Impl& open) {
+  size_t i = open.items.size() - 1;
+  while (open.items[i].step != Step::Ready) --i;
+  Item& item = open.items[i];
+  if (std::exchange(item.hit, false)) --stats.hits, ++stats.misses;
+  item.step = Step::Waiting;
+  open.taken -= std::exchange(item.took, false);
+  open.waiting = std::min(open.waiting, i);
+  const int key = key_of(open.layer, item.expert);
+  policy.insert(key);
+  trim();
+  wake(1);
+}
+
+std::vector<ReadyExpert> ExpertStore::Impl::next(Request::Impl& open, bool in_order) {
+  std::unique_lock lock(mutex);
+  if (!open.open) return {};
+  release_handed_out(open);
+  for (;;) {
+    if (open.error) throw *open.error;
+    std::vector<ReadyExpert> result = take_ready(open, in_order);
+    if (!result.empty()) return result;
+    if (open.first == open.items.size()) {
+      close(open);
+      return {};
+    }
+    if (stopping) fail(ErrorKind::Cancelled, "the expert store was closed during a request");
+    // Reads begin in order, so with none in flight it is the next expert in order that has no slot.
+    if (reads_in_flight == 0 && !slot_obtainable()) {
+      drop_furthest(open);
+      continue;
+    }
+    const auto start = std::chrono::steady_clock::now();
+    ready.wait(lock);
+    stats.wait_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+}
+
+void ExpertStore::Impl::close(Request::Impl& open) {
+  if (!std::exchange(open.open, false)) return;
+  for (const Item& item : open.items) {
+    const int key = key_of(open.layer, item.expert);
+    if (item.step == Step::Ready || item.step == Step::InUse) release(key);
+    experts[key].item = -1;
+  }
+  request = nullptr;
+  trim();
+  if (!guesses.empty()) wake(kGuessesInFlight);
+}
+
+ExpertStore::Request::Impl::~Impl() {
+  if (!store) return;
+  const std::lock_guard lock(store->mutex);
+  store->close(*this);
+}
+
+ExpertStore::Request::Request(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+ExpertStore::Request::Request(Request&&) noexcept = default;
+ExpertStore::Request& ExpertStore::Request::operator=(Request&&) noexcept = default;
+ExpertStore::Request::~Request() = default;
+
+std::vector<ReadyExpert> ExpertStore::Request::next(bool in_order) { return impl_->store->next(*impl_, in_order); }
+
+// The store
+// -------------------------------------------------------------------------------------------------------------
+
+ExpertStore::ExpertStore(const Qpack& qpack, const ExpertStoreOptions& options, int min_slots)
+    : impl_(std::make_shared<Impl>(qpack, options, min_slots)) {
+  try {
+    for (int i = 0; i < options.io_threads; ++i) impl_->threads.emplace_back([impl = impl_.get()] { impl->run_io(); });
+  } catch (...) {
+    impl_->stop();
+    throw;
+  }
+}
+
+ExpertStore::~ExpertStore() { impl_->stop(); }
+
+ExpertStore::Request ExpertStore::request(int layer, std::span<const int32_t> ids) {
+  Impl& store = *impl_;
+  const std::lock_guard lock(store.mutex);
+  store.check(layer, ids, true);
+  if (store.request) fail(ErrorKind::Input, "a request for experts is open already: finish or destroy it first");
+
+  if (layer <= store.last_layer) store.policy.begin_pass();
+  store.last_layer = layer;
+
+  auto open = std::make_unique<Request::Impl>();
+  open->layer = layer;
+  open->items.reserve(ids.size());
+  size_t to_read = 0;
+  for (const int32_t id : ids) {
+    const int key = store.key_of(layer, id);
+    Expert& expert = store.experts[key];
+    const bool hit = expert.where == Where::InSlot;
+    if (hit && !expert.held) store.policy.remove(key);
+    store.policy.use(key);
+    if (std::exchange(expert.guess, false)) ++store.stats.guess_hits;
+    ++(hit ? store.stats.hits : store.stats.misses);
+    expert.item = static_cast<int32_t>(open->items.size());
+    if (expert.where == Where::Guessed) expert.where = Where::OnDisk;
+    to_read += expert.where == Where::OnDisk;
+    const Step step = hit ? Step::Ready : expert.where == Where::Reading ? Step::Reading : Step::Waiting;
+    open->items.push_back({id, step, hit, false});
+  }
+  store.end_guesses_of(layer);
+  open->store = impl_;
+  store.request = open.get();
+  store.wake(to_read);
+  return Request(std::move(open));
+}
+
+void ExpertStore::guess(int layer, std::span<const int32_t> ids) {
+  Impl& store = *impl_;
+  const std::lock_guard lock(store.mutex);
+  store.check(layer, ids, false);
+  for (const int32_t id : ids) {
+    const int key = store.key_of(layer, id);
+    if (store.experts[key].where != Where::OnDisk || store.experts[key].item >= 0) continue;
+    store.experts[key].where = Where::Guessed;
+    store.guesses.push_back(key);
+  }
+  store.wake(kGuessesInFlight);
+}
+
+void ExpertStore::drop_guesses() {
+  const std::lock_guard lock(impl_->mutex);
+  for (const int key : impl_->guesses) impl_->experts[key].where = Where::OnDisk;
+  impl_->guesses.clear();
+}
+
+void ExpertStore::set_budget(uint64_t bytes) {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->check_budget(bytes);
+  impl_->budget = bytes;
+  impl_->trim();
+  impl_->wake(impl_->threads.size());
+  impl_->ready.notify_all();  // next() may have to give up a slot
+}
+
+uint64_t ExpertStore::budget() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->budget;
+}
+
+uint64_t ExpertStore::resident_bytes() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->memory.mapped_bytes();
+}
+
+uint64_t ExpertStore::slot_bytes() const { return impl_->memory.slot_bytes(); }
+
+bool ExpertStore::direct_io() const { return impl_->files && impl_->files->direct(); }
+
+ExpertStats ExpertStore::stats() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->stats;
+}
+
+}  // namespace swiftlet

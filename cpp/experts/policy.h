@@ -1,0 +1,56 @@
+// Which expert to give up when a slot is wanted: the least frequently used, with decay.
+//
+// A key is one expert of one layer. Frequencies are kept for all keys, in memory or not; the keys whose slots may be
+// taken are in a heap. No I/O, no locks: a simulator can drive it alone.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace swiftlet {
+
+class Policy {
+ public:
+  // `half_life`: passes after which a use counts half.
+  Policy(int keys, double half_life);
+
+  // A pass is one walk over the layers, with a token or with a chunk of a prompt. To be called before its first use().
+  void begin_pass();
+  // Counts a use in this pass. An expert that a chunk needs counts once, however many of its tokens chose it.
+  void use(int key);
+  // The share of the recent passes that used the key, 0 to 1.
+  double rate(int key) const { return score_[key] / full_score_; }
+
+  // The keys that may be evicted, O(log n) each.
+  void insert(int key);
+  void remove(int key);
+  bool contains(int key) const { return place_[key] >= 0; }
+  bool empty() const { return heap_.empty(); }
+  int coldest() const { return heap_.front(); }  // of a heap that is not empty
+  bool colder(int a, int b) const;               // would a be evicted before b?
+
+  // May a read that is only a guess take the slot of `victim`? Yes, if the victim is used so rarely that a guess, which
+  // comes true every other time, is likelier to be wanted; or if it would not be the hotter one once the guess came
+  // true.
+  bool guess_may_replace(int guess, int victim) const;
+
+ private:
+  void put(size_t place, int key);
+  void sift_up(size_t place);
+  void sift_down(size_t place);
+  void renormalise();
+
+  // Instead of ageing all scores at each pass, the weight of a use grows: only ratios matter.
+  double growth_;          // of the weight, from pass to pass
+  double weight_ = 1;      // of a use in this pass
+  double full_score_ = 0;  // of a key used in every pass
+  uint64_t uses_ = 0;
+
+  std::vector<double> score_;       // by key
+  std::vector<uint64_t> last_use_;  // by key, in uses
+  std::vector<int32_t> place_;      // by key: its place in the heap, or -1
+  std::vector<int32_t> heap_;       // keys, the coldest first
+};
+
+}  // namespace swiftlet
