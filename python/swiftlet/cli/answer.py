@@ -1,0 +1,41 @@
+"""An answer on its way to a person."""
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from swiftlet.cli.status_line import StatusLine
+from swiftlet.thinking import BEGIN, END
+
+if TYPE_CHECKING:
+    from swiftlet.engine import AnswerOptions, Engine
+    from swiftlet.generation import Stream
+    from swiftlet.prompt import Prompt
+    from swiftlet.records import Delta
+
+
+def begin(engine: "Engine", prompt: "Prompt", options: "AnswerOptions") -> "tuple[Stream, Iterator[Delta]]":
+    """Prefills, with a status line if it takes long; the stream, and its deltas from the first on."""
+    status = StatusLine("reading the prompt")
+
+    def show(done: int, total: int) -> None:
+        status.update(f"reading the prompt, {done} of {total} tokens")
+
+    stream = engine.generate(prompt, on_prefill=show, **options)
+    with status:
+        first = next(stream, None)
+    return stream, chain(() if first is None else (first,), stream)
+
+
+def print_dimming_thoughts(deltas: "Iterable[Delta]", *, begun: bool) -> None:
+    """Prints deltas as they come, thoughts dim if on a terminal. `begun`: the answer starts inside the thoughts."""
+    colour = sys.stdout.isatty() and os.environ.get("TERM") != "dumb" and "NO_COLOR" not in os.environ
+    dim, plain = ("\x1b[2m", "\x1b[0m") if colour else ("", "")
+    try:
+        print(dim if begun else "", end="")
+        for delta in deltas:
+            print(delta.text.replace(BEGIN, dim + BEGIN).replace(END, END + plain), end="", flush=True)
+    finally:
+        print(plain, end="", flush=True)

@@ -1,0 +1,80 @@
+"""swiftlet generate: one answer to one prompt."""
+
+import argparse
+import json
+import sys
+from typing import TYPE_CHECKING
+
+from swiftlet import InputError
+from swiftlet.cli.answer import begin
+from swiftlet.cli.arguments import add_engine_arguments, add_sampling_arguments, load_engine, sampling_options
+from swiftlet.cli.status_line import StatusLine
+
+if TYPE_CHECKING:
+    from swiftlet.engine import AnswerOptions
+    from swiftlet.prompt import Prompt
+
+_DESCRIPTION = "Answers a prompt. The answer goes to stdout as it grows, statistics go to stderr."
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = subparsers.add_parser("generate", help="answer a prompt", description=_DESCRIPTION)
+    parser.add_argument("prompt", nargs="?", help='the prompt; "-", or none when there is a pipe: read it from stdin')
+    parser.add_argument("--raw", action="store_true", help="continue the prompt as plain text, without chat template")
+    parser.add_argument("--json", action="store_true", help="print one JSON object with everything, at the end")
+    parser.add_argument(
+        "--logprobs", type=int, metavar="N", help="with --json: logprobs of each token and the N likeliest"
+    )
+    parser.add_argument("-q", "--quiet", action="store_true", help="no statistics")
+    add_sampling_arguments(parser)
+    add_engine_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    prompt, options = _prompt(args)
+    with load_engine(args) as engine:
+        stream, deltas = begin(engine, prompt, options)
+        if args.json:
+            with StatusLine("answering") as status:
+                for n, _ in enumerate(deltas):
+                    status.update(f"answering, {n} pieces")
+            print(json.dumps({"model": str(engine.path), **stream.result.to_dict()}, ensure_ascii=False))
+            return 0
+        for delta in deltas:
+            print(delta, end="", flush=True)
+        if not stream.result.text.endswith("\n"):
+            print(flush=True)
+        if not args.quiet:
+            from swiftlet.cli.report import describe_stats
+
+            print(describe_stats(stream.result), file=sys.stderr)
+    return 0
+
+
+def _prompt(args: argparse.Namespace) -> "tuple[Prompt, AnswerOptions]":
+    """The prompt and all options for Engine.generate. Raises InputError for arguments that contradict each other."""
+    if args.prompt is None and sys.stdin.isatty():
+        raise InputError("give a prompt, or pipe one in")
+    text = _stdin() if args.prompt in (None, "-") else args.prompt
+    if not text.strip() and not args.raw:
+        raise InputError("the prompt is empty")
+    options = sampling_options(args)
+    if args.logprobs is not None:
+        if not args.json:
+            raise InputError("--logprobs needs --json: they are not shown in text")
+        options["logprobs"] = args.logprobs
+    if args.raw:
+        if args.system is not None or args.think is not None:
+            raise InputError("--system and --think need the chat template, which --raw turns off")
+        return text, {**options, "raw": True}
+    system = [] if args.system is None else [{"role": "system", "content": args.system}]
+    return [*system, {"role": "user", "content": text}], {**options, "enable_thinking": args.think}
+
+
+def _stdin() -> str:
+    try:
+        return sys.stdin.read()
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"stdin is not valid {error.encoding} text: byte {error.start} is {error.object[error.start]:#x}"
+        ) from error

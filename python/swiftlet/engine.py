@@ -1,0 +1,266 @@
+"""A loaded model that answers."""
+
+import numbers
+import os
+import threading
+import weakref
+from collections.abc import Sequence
+from typing import Any, Self, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swiftlet import _core
+from swiftlet.chat_template import ChatTemplate, Message
+from swiftlet.generation import PrefillProgress, Stream
+from swiftlet.memory import parse_bytes
+from swiftlet.models import read_json, resolve
+from swiftlet.prompt import Prompt, PromptEncoder, PromptOptions
+from swiftlet.records import Completion
+from swiftlet.sampling import SamplingOptions, defaults_of, sampling_params
+from swiftlet.stream import TextStream
+from swiftlet.tokenizer import Tokenizer
+
+
+class AnswerOptions(SamplingOptions, PromptOptions, total=False):
+    """What an answer is like: prompt, sampling and where it stops."""
+
+    stop: str | Sequence[str] | None
+    """The answer ends before the first of these texts, which is not part of it."""
+
+
+class GenerateOptions(AnswerOptions, total=False):
+    """Everything that Engine.generate and Engine.complete take by name."""
+
+    on_prefill: PrefillProgress | None
+    """Called now and then during the prefill with the prompt tokens done and their total."""
+
+
+class Engine:
+    """A model loaded from a container.
+
+    It holds one conversation: of a prompt that continues the earlier prompt and answer only the new part is prefilled.
+    One answer is made at a time. All methods may be called from any thread: complete() and logits() wait for each
+    other, and each of them, like generate(), ends an older stream that is still open.
+    """
+
+    def __init__(
+        self,
+        model: str | os.PathLike[str] | None = "demo",
+        *,
+        memory: int | str | None = None,
+        context: int | None = None,
+        kv: str = "f16",
+        chunk: int | None = None,
+        threads: int | None = None,
+        isa: str = "auto",
+        io: str = "auto",
+        io_threads: int = 8,
+        pool_slots: int | None = None,
+        prefetch: str = "off",
+        watch_pressure: bool = False,
+        trace: str | os.PathLike[str] | None = None,
+    ) -> None:
+        """Loads a model.
+
+        model: path of a container, or "demo" for the small one that is installed with the package.
+        memory: ceiling for the whole process, in bytes or as text ("4GB", "2.6 GB", "512MiB"). Default: what the
+            machine can spare.
+        context: most tokens of prompt and answer together. Default: what the model allows, within reason.
+        kv: how keys and values are kept: "f16", "f32" or "int8".
+        chunk: tokens of a prompt that are prefilled together. Default: as memory permits.
+        threads: compute threads. Default: one a core.
+        isa: instruction set of the CPU backend, one of swiftlet._core.cpu_isas(), or "auto".
+        io: how experts are read: "direct" (past the page cache), "buffered", or "auto" to find out which is faster.
+        io_threads: reads in flight.
+        pool_slots: the most experts in memory. Default: as many as the ceiling allows.
+        prefetch: whether to read experts that the next layer is likely to want: "off", "on", or "auto" (while it pays).
+        watch_pressure: give memory back when the system runs short of it.
+        trace: a file to record the routing in, as JSON lines.
+
+        Raises InputError for arguments, ContainerError for a damaged container, MemoryLimitError if the ceiling cannot
+        work.
+        """
+        self.path = resolve(model)
+        self.tokenizer = Tokenizer(self.path)
+        generation_config = self.path / "generation_config.json"
+        self._defaults = defaults_of(read_json(generation_config), str(generation_config))
+        template = ChatTemplate(self.path)
+        core = _core.Engine(
+            str(self.path),
+            memory=0 if memory is None else parse_bytes(memory),
+            context=_count("context", context),
+            kv=kv,
+            chunk=_count("chunk", chunk),
+            threads=_count("threads", threads),
+            isa=isa,
+            io=io,
+            io_threads=io_threads,
+            pool_slots=_count("pool_slots", pool_slots),
+            prefetch=prefetch,
+            watch_pressure=watch_pressure,
+            trace="" if trace is None else os.fspath(trace),
+        )
+        self._loaded: tuple[_core.Engine, _core.Session] | None = (core, core.session())
+        self._encode = PromptEncoder(self.tokenizer, template, core.config["vocab_size"])
+        self._turn = threading.RLock()  # who may begin something; taken before _lock
+        self._lock = threading.RLock()  # who is in the core
+        self._stream: weakref.ref[Stream] | None = None
+
+    def generate(self, prompt: Prompt, **options: Unpack[GenerateOptions]) -> Stream:
+        """Begins an answer; the Stream that comes back yields it as Deltas and has the Completion at the end.
+
+        A prompt is text (one user message, or with raw=True plain text to continue), a list of messages ({"role": ...,
+        "content": ...}) or a list of token ids. SamplingOptions, PromptOptions, AnswerOptions describe the options.
+        Raises InputError before any work if a value is wrong or the prompt does not fit into the context.
+        """
+        unknown = options.keys() - GenerateOptions.__annotations__.keys()
+        if unknown:
+            raise TypeError(f"generate() got an unexpected keyword argument {min(unknown)!r}")
+        stop = _stop_strings(options.get("stop"))
+        ids = self._encode(prompt, options)
+        params = sampling_params(options, self._defaults, room=self._room(ids), vocab_size=self.config["vocab_size"])
+        # A stop string that is itself a special token never shows up in the text.
+        params.stop_token_ids = [
+            id for s in stop if (id := self.tokenizer.added_tokens.get(s)) in self.tokenizer.special_ids
+        ]
+        with self._turn:
+            core, session = self._take()
+            stream = Stream(
+                core.generate(session, ids, params),
+                self._lock,
+                TextStream(self.tokenizer, stop),
+                params,
+                on_prefill=options.get("on_prefill"),
+            )
+            self._stream = weakref.ref(stream)
+        return stream
+
+    def complete(self, prompt: Prompt, **options: Unpack[GenerateOptions]) -> Completion:
+        """The whole answer in one go; arguments and errors as for generate()."""
+        with self._turn, self.generate(prompt, **options) as stream:
+            for _ in stream:
+                pass
+            return stream.result
+
+    def logits(self, ids: Sequence[int] | NDArray[np.integer[Any]]) -> NDArray[np.float32]:
+        """Logits [len(ids), vocab_size], f32, of every position of a text given as token ids, for evaluation.
+
+        Starts from an empty state, so the conversation so far is forgotten.
+        """
+        checked = self._encode.checked_ids(ids)
+        self._room(checked)
+        with self._turn:
+            core, session = self._take()
+            with self._lock:
+                session.reset()
+                try:
+                    logits: NDArray[np.float32] = core.forward(session, checked)["logits"]
+                finally:
+                    session.reset()
+        return logits
+
+    def render(self, prompt: str | Sequence[Message], **options: Unpack[PromptOptions]) -> str:
+        """The text that the chat template makes of a user message or a list of messages."""
+        return self._encode.render(prompt, options)
+
+    def encode(self, prompt: Prompt, **options: Unpack[PromptOptions]) -> list[int]:
+        """The token ids of a prompt as generate() would use them."""
+        return self._encode(prompt, options)
+
+    def reset(self) -> None:
+        """Forgets the conversation: the next prompt is prefilled from its first token."""
+        with self._turn:
+            _, session = self._take()
+            with self._lock:
+                session.reset()
+
+    @property
+    def plan(self) -> dict[str, Any]:
+        """The memory plan in bytes, as described at swiftlet._core.plan."""
+        return self._model.plan
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The model's dimensions and how it runs: context, vocab_size, num_experts, backend, io, ..."""
+        return self._model.config
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """Streaming totals since loading, and the pool's size now."""
+        return self._model.stats
+
+    @property
+    def context(self) -> int:
+        """Most tokens of prompt and answer together."""
+        return int(self.config["context"])
+
+    def set_memory(self, memory: int | str) -> None:
+        """A new ceiling for the process, also during an answer. Raises MemoryLimitError if it cannot work."""
+        self._model.set_memory(parse_bytes(memory))
+
+    def relieve_pressure(self) -> int:
+        """Halves the memory for experts, down to what one token needs; returns the bytes given back to the system."""
+        return self._model.relieve_pressure()
+
+    def close(self) -> None:
+        """Ends an answer that is under way and frees the model; closing twice is fine."""
+        if (stream := self._open_stream()) is not None:
+            stream.close()
+        with self._turn:
+            if self._loaded is not None:
+                self._take()
+                self._loaded = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def _model(self) -> _core.Engine:
+        if self._loaded is None:
+            raise _core.InputError("the engine is closed")
+        return self._loaded[0]
+
+    def _open_stream(self) -> Stream | None:
+        return self._stream() if self._stream is not None else None
+
+    def _take(self) -> tuple[_core.Engine, _core.Session]:
+        """Ends a stream that is still open; then the core and its session are free and fit for use."""
+        if self._loaded is None:
+            raise _core.InputError("the engine is closed")
+        if (stream := self._open_stream()) is not None:
+            stream.supersede()
+        core, session = self._loaded
+        with self._lock:
+            if not session.valid:  # a prefill was cut off
+                session.reset()
+        return core, session
+
+    def _room(self, ids: Sequence[int]) -> int:
+        """Tokens that the context has left after a prompt."""
+        if len(ids) >= self.context:
+            raise _core.InputError(
+                f"the prompt has {len(ids)} tokens and the context is {self.context}; "
+                "shorten it, or load the model with a larger context"
+            )
+        return self.context - len(ids)
+
+
+def _count(name: str, value: int | None) -> int:
+    """A positive number for the core, where 0 is its own choice."""
+    if value is None:
+        return 0
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or not 0 < value < 2**31:
+        raise _core.InputError(f"{name} is {value!r}; it must be a whole number above 0, or None")
+    return int(value)
+
+
+def _stop_strings(stop: str | Sequence[str] | None) -> list[str]:
+    strings = [] if stop is None else [stop] if isinstance(stop, str) else list(stop)
+    for string in strings:
+        if not isinstance(string, str) or not string:
+            raise _core.InputError(f"stop has {string!r}; it must be a text that is not empty, or a list of such")
+    return strings
