@@ -15,6 +15,8 @@ constexpr int kLogitRows = 16;  // positions whose logits are computed at once
 
 MemoryPlan plan_memory(const Qpack& qpack, const ModelConfig& config, const Backend& backend,
                        const EngineOptions& options) {
+  if (options.chunk < 0 || options.chunk > 65536)
+    fail(ErrorKind::Input, "chunk is ", options.chunk, ", but must lie between 1 and 65536");
   PlanInput in;
   in.ceiling = options.memory;
   in.available = available_memory_bytes();
@@ -202,8 +204,6 @@ std::shared_ptr<Engine> Engine::open(const std::string& path, const EngineOption
 
 Engine::Engine(const std::string& path, const EngineOptions& options)
     : qpack_(open_qpack(path)), config_(read_config(qpack_)), options_(options), prefetch_(options.prefetch) {
-  if (options.chunk < 0 || options.chunk > 65536)
-    fail(ErrorKind::Input, "chunk is ", options.chunk, ", but must lie between 1 and 65536");
   if (options.io_threads < 1 || options.io_threads > 256)
     fail(ErrorKind::Input, "io_threads is ", options.io_threads, ", but must lie between 1 and 256");
   backend_ = make_cpu_backend(config_, options.threads, options.isa);

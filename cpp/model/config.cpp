@@ -177,6 +177,8 @@ ModelConfig parse_config(const std::string& json, const std::string& generation_
   const Json* text = config.model_type == "qwen3_5_moe" ? top.find("text_config") : nullptr;
   if (text && !text->is_object()) top.refuse("text_config", "must be an object");
   const Reader in{text ? *text : root, file};
+  if (const Json* inner = text ? in.find("model_type") : nullptr; inner && *inner != "qwen3_5_moe_text")
+    in.refuse("text_config", "has the model_type " + inner->dump() + "; supported is qwen3_5_moe_text");
 
   constexpr int64_t kMaxDim = 1 << 20;  // keeps every product of two dimensions far from overflow
   config.num_hidden_layers = int(in.integer("num_hidden_layers", 1, 999));

@@ -235,8 +235,8 @@ MlpWeights load_mlp(Loader& load, const std::string& prefix, int64_t hidden, int
 }
 
 // One matrix of a routed expert, from the sections of its layer's blobs.
-Matrix expert_matrix(const Qpack& qpack, const ModelConfig& c, const Loader& load, int layer, const std::string& name,
-                     int64_t rows, int64_t cols) {
+Matrix expert_matrix(const Qpack& qpack, const Loader& load, int layer, const std::string& name, int64_t rows,
+                     int64_t cols) {
   const ExpertLayout& layout = qpack.layouts[layer];
   const std::string where = qpack.path + "/packed_experts/layout.json: " + name + " of layer " + std::to_string(layer);
   const Section* weight = layout.find(name + ".weight");
@@ -250,9 +250,6 @@ Matrix expert_matrix(const Qpack& qpack, const ModelConfig& c, const Loader& loa
   if (scales) m.scales_offset = scales->offset;
   if (biases) m.biases_offset = biases->offset;
   load.check_quantization("model.layers." + std::to_string(layer) + ".mlp.switch_mlp." + name, m);
-  if (c.num_experts != qpack.expert_count)
-    fail(ErrorKind::Container, qpack.path, "/packed_experts/layout.json: \"expertCount\" is ", qpack.expert_count,
-         ", but config.json has num_experts ", c.num_experts);
   return m;
 }
 
@@ -262,9 +259,9 @@ MoeWeights load_moe(Loader& load, const Qpack& qpack, const ModelConfig& c, int 
   w.router = load.matrix(prefix + "mlp.gate", c.num_experts, c.hidden_size);
   w.shared_expert = load_mlp(load, prefix + "mlp.shared_expert.", c.hidden_size, c.shared_expert_intermediate_size);
   w.shared_expert_gate = load.matrix(prefix + "mlp.shared_expert_gate", 1, c.hidden_size);
-  w.expert.gate_proj = expert_matrix(qpack, c, load, layer, "gate_proj", c.moe_intermediate_size, c.hidden_size);
-  w.expert.up_proj = expert_matrix(qpack, c, load, layer, "up_proj", c.moe_intermediate_size, c.hidden_size);
-  w.expert.down_proj = expert_matrix(qpack, c, load, layer, "down_proj", c.hidden_size, c.moe_intermediate_size);
+  w.expert.gate_proj = expert_matrix(qpack, load, layer, "gate_proj", c.moe_intermediate_size, c.hidden_size);
+  w.expert.up_proj = expert_matrix(qpack, load, layer, "up_proj", c.moe_intermediate_size, c.hidden_size);
+  w.expert.down_proj = expert_matrix(qpack, load, layer, "down_proj", c.hidden_size, c.moe_intermediate_size);
   return w;
 }
 
@@ -307,6 +304,9 @@ void check_layers(const Qpack& qpack, const ModelConfig& c) {
   if (qpack.layer_count != c.num_hidden_layers)
     fail(ErrorKind::Container, layout, ": \"layerCount\" is ", qpack.layer_count,
          ", but config.json has num_hidden_layers ", c.num_hidden_layers);
+  if (qpack.expert_count != c.num_experts)
+    fail(ErrorKind::Container, layout, ": \"expertCount\" is ", qpack.expert_count,
+         ", but config.json has num_experts ", c.num_experts);
   if (qpack.linear_layers != c.linear_layers)
     fail(ErrorKind::Container, layout, ": \"linearLayers\" disagrees with the layer types of config.json");
 }
