@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "engine/engine.h"
+#include "experts/io_bench.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -274,6 +275,23 @@ NB_MODULE(_core, m) {
             plan_container(path, make_options(memory, context, kv, chunk, 0, "auto", "auto", 8, 0, "off", false, "")));
       },
       "path"_a, nb::kw_only(), "memory"_a = 0, "context"_a = 0, "kv"_a = "f16", "chunk"_a = 0);
+
+  m.def(
+      "bench_io",
+      [](const std::string& path, double seconds, int threads, const std::string& io) {
+        IoBench result;
+        {
+          const nb::gil_scoped_release release;
+          result = bench_io(open_qpack(path), parse_io(io), threads, seconds);
+        }
+        nb::dict d;
+        d["reads"] = result.reads;
+        d["bytes"] = result.bytes;
+        d["seconds"] = result.seconds;
+        d["io"] = result.direct ? "direct" : "buffered";
+        return d;
+      },
+      "path"_a, nb::kw_only(), "seconds"_a = 3.0, "threads"_a = 8, "io"_a = "auto");
 
   nb::class_<SamplingParams>(m, "SamplingParams")
       .def(nb::init<>())

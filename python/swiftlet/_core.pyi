@@ -32,6 +32,9 @@ def plan(
     words). Raises MemoryLimitError if `memory` cannot work.
     """
 
+def bench_io(path: str, *, seconds: float = 3.0, threads: int = 8, io: str = "auto") -> dict[str, Any]:
+    """Raw reads of random experts by `threads` threads, without pool and compute: reads, bytes, seconds, io."""
+
 class SamplingParams:
     """How the next token is chosen. Fields are read when a generation starts."""
 
