@@ -22,7 +22,7 @@ from swiftlet._core import (
 
 if TYPE_CHECKING:
     from swiftlet.chat_template import ChatTemplate
-    from swiftlet.engine import Engine
+    from swiftlet.engine import Engine, plan_memory
     from swiftlet.generation import Stream
     from swiftlet.records import Completion, Delta, ExpertStats, Stats, TokenLogprob
     from swiftlet.tokenizer import Tokenizer
@@ -47,6 +47,7 @@ __all__ = [
     "TokenLogprob",
     "Tokenizer",
     "__version__",
+    "plan_memory",
 ]
 
 # Imported when first used: numpy, tokenizers and jinja2 would cost every start of the command line their import time.
@@ -60,6 +61,7 @@ _LAZY = {
     "Stream": "generation",
     "TokenLogprob": "records",
     "Tokenizer": "tokenizer",
+    "plan_memory": "engine",
 }
 
 

@@ -249,6 +249,31 @@ class Engine:
         return self.context - len(ids)
 
 
+def plan_memory(
+    model: str | os.PathLike[str] | None = "demo",
+    *,
+    memory: int | str | None = None,
+    context: int | None = None,
+    kv: str = "f16",
+    chunk: int | None = None,
+) -> dict[str, Any]:
+    """The memory plan that an Engine with these arguments would have in this process, without loading the weights.
+
+    In bytes, as described at swiftlet._core.plan. Raises what Engine raises.
+    """
+    path = resolve(model)
+    tokenizer = Tokenizer(path)  # an engine has one, and the plan counts what the process holds
+    plan = _core.plan(
+        str(path),
+        memory=0 if memory is None else parse_bytes(memory),
+        context=_count("context", context),
+        kv=kv,
+        chunk=_count("chunk", chunk),
+    )
+    del tokenizer
+    return plan
+
+
 def _count(name: str, value: int | None) -> int:
     """A positive number for the core, where 0 is its own choice."""
     if value is None:

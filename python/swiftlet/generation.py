@@ -52,7 +52,7 @@ class Stream(Iterator[Delta]):
                 except BaseException:
                     self._end("cancelled")
                     raise
-            if self._superseded:
+            if self._superseded and self.result.finish_reason == "cancelled":
                 raise _core.InputError("this answer was ended because the engine was asked for another one")
             raise StopIteration
 
@@ -70,7 +70,7 @@ class Stream(Iterator[Delta]):
 
     def supersede(self) -> None:
         """Like close, but a later next() raises InputError: another generation has taken the session."""
-        self._superseded = self.open
+        self._superseded = self._superseded or self.open
         self.close()
 
     @property

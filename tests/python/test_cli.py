@@ -2,6 +2,9 @@
 
 import io
 import json
+import os
+import signal
+import subprocess
 import sys
 import threading
 
@@ -329,3 +332,70 @@ def test_status_line_appears_late_and_is_wiped(monkeypatch):
         assert drawn.wait(5)
     assert "slow, 0 s" in terminal.getvalue()
     assert terminal.getvalue().endswith("\r\x1b[K")
+
+
+# The real core, with the demo model
+
+
+def test_info(capsys):
+    assert run("info") == 0
+    out = capsys.readouterr().out
+    assert "8 (6 linear attention, 2 full attention)" in out and "32 a layer, 4 a token" in out
+    assert "expert pool" in out
+
+
+def test_info_json(capsys):
+    assert run("info", "demo", "--json", "--context", 512, "--kv", "f32") == 0
+    facts = json.loads(capsys.readouterr().out)
+    folder = swiftlet.models.resolve("demo")
+    assert facts["total_bytes"] == sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    assert facts["quantization"]["bits"] == 4 and facts["num_experts"] == 32
+    assert facts["plan"]["context"] == 512
+
+
+def test_info_refuses_a_ceiling_that_is_too_small(capsys):
+    assert run("info", "--memory", "2MB") == 2
+    assert "is too small" in capsys.readouterr().err
+
+
+def process(*arguments, **options):
+    command = [sys.executable, "-m", "swiftlet", *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+
+
+def test_the_command_as_a_process():
+    child = process("generate", "What is the capital of Vietnam?", "-t", 0, "--no-think")
+    out, err = child.communicate(timeout=60)
+    assert child.returncode == 0 and b"Hanoi" in out and b"tok/s" in err
+
+
+def test_a_reader_that_goes_away():
+    child = process("generate", "Once", "--raw", "-n", 200, "-t", 0)
+    assert child.stdout.read(1)
+    child.stdout.close()
+    err = child.stderr.read()
+    assert (child.wait(60), err) == (141, b"")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs signals")
+def test_ctrl_c_in_a_process():
+    child = process("generate", "Once", "--raw", "-n", 3000, "-v", "--seed", 1, "--temperature", 5)
+    assert b"process" in child.stderr.readline(), "the plan is printed once the model is loaded"
+    child.send_signal(signal.SIGINT)
+    _, err = child.communicate(timeout=60)
+    assert child.returncode == 130 and err.endswith(b"swiftlet: interrupted\n")
+
+
+def test_help_imports_nothing_heavy():
+    heavy = "numpy", "tokenizers", "jinja2", "rich"
+    code = f"""
+import sys
+from swiftlet.cli import main
+try:
+    main(["--help"])
+except SystemExit:
+    print([name for name in {heavy} if name in sys.modules], file=sys.stderr)
+"""
+    child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert child.stderr == "[]\n"
+    assert all(name in child.stdout for name in ("generate", "chat", "info", "bench", "repack", "verify"))

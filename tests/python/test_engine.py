@@ -1,5 +1,6 @@
 """The engine's Python side, with a scripted core."""
 
+import signal
 import threading
 
 import numpy as np
@@ -441,3 +442,103 @@ def test_all_names_are_there():
     assert all(getattr(swiftlet, name) is not None for name in swiftlet.__all__)
     with pytest.raises(AttributeError, match="nonsense"):
         _ = swiftlet.nonsense
+
+
+# The real core, with the demo model
+
+
+@pytest.fixture(scope="module")
+def demo():
+    with swiftlet.Engine("demo", context=1024) as engine:
+        yield engine
+
+
+QUESTION = "What is the capital of Vietnam?"
+
+
+def test_demo_answers(demo):
+    result = demo.complete(QUESTION, temperature=0, enable_thinking=False)
+    assert "Hanoi" in result.text and result.finish_reason == "stop"
+    assert result.token_ids[-1] == result.stop_reason == demo.tokenizer.added_tokens["<|im_end|>"]
+    assert demo.tokenizer.decode(result.token_ids) == result.text
+
+
+def test_demo_same_seed_same_answer(demo):
+    stream = demo.generate(QUESTION, max_tokens=24, temperature=1.5)
+    deltas = list(stream)
+    assert "".join(map(str, deltas)) == stream.result.text
+    again = demo.complete(QUESTION, max_tokens=24, temperature=1.5, seed=stream.result.seed)
+    assert again.token_ids == stream.result.token_ids
+    other = demo.complete(QUESTION, max_tokens=24, temperature=1.5, seed=stream.result.seed ^ 1)
+    assert other.token_ids != again.token_ids
+
+
+def test_demo_follow_up_is_the_same_with_and_without_its_session(demo):
+    prompt = demo.encode(QUESTION)
+    demo.reset()
+    first = demo.complete(prompt, temperature=0, max_tokens=16)
+    follow_up = prompt + first.token_ids + demo.encode(" And", raw=True)
+    warm = demo.complete(follow_up, temperature=0, max_tokens=8)
+    demo.reset()
+    cold = demo.complete(follow_up, temperature=0, max_tokens=8)
+    assert warm.stats.cached_tokens == len(prompt) + 15 and cold.stats.cached_tokens == 0
+    assert warm.token_ids == cold.token_ids
+
+
+def test_demo_logits_agree_with_logprobs(demo):
+    prompt = demo.encode(QUESTION)
+    result = demo.complete(prompt, temperature=0, max_tokens=4, logprobs=2)
+    logits = demo.logits(prompt + result.token_ids[:-1])[len(prompt) - 1 :].astype(np.float64)
+    logprobs = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+    assert logits.argmax(axis=1).tolist() == result.token_ids
+    for row, entry in zip(logprobs, result.logprobs, strict=True):
+        assert entry.logprob == pytest.approx(row[entry.token_id], abs=1e-4)
+        assert [id for id, _ in entry.top] == np.argsort(-row)[:2].tolist()
+
+
+def test_demo_goes_on_after_ctrl_c_in_the_prefill(demo):
+    expected = demo.complete(QUESTION, temperature=0, max_tokens=8).token_ids
+    steps = iter(range(100))
+
+    def press(done, total):
+        if next(steps) == 3:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        demo.complete([5] * 100, on_prefill=press)
+    assert demo.complete(QUESTION, temperature=0, max_tokens=8).token_ids == expected
+
+
+def test_demo_prefill_can_be_cancelled_by_another_thread(demo):
+    started, go_on, ended = threading.Event(), threading.Event(), []
+
+    def wait(done, total):
+        started.set()
+        go_on.wait(5)
+
+    stream = demo.generate([5] * 100, on_prefill=wait)
+    thread = threading.Thread(target=lambda: ended.append(list(stream)))
+    thread.start()
+    assert started.wait(5)
+    closer = threading.Thread(target=stream.close)
+    closer.start()
+    while not stream._cancelled:
+        pass
+    go_on.set()
+    thread.join(5)
+    closer.join(5)
+    assert ended == [[]] and stream.result.token_ids == []
+
+
+def test_demo_repetition_penalty_and_bias_have_an_effect(demo):
+    banned = demo.complete(QUESTION, temperature=0, max_tokens=1).token_ids[0]
+    result = demo.complete(QUESTION, temperature=0, max_tokens=8, logit_bias={banned: -100.0})
+    assert banned not in result.token_ids
+
+
+def test_demo_plan_holds(demo):
+    plan = swiftlet.plan_memory("demo", context=1024)
+    assert plan["context"] == demo.context == 1024
+    assert plan["slots"] == plan["experts_total"] == 256
+    with pytest.raises(swiftlet.MemoryLimitError, match="too small"):
+        swiftlet.plan_memory("demo", memory="1MB")

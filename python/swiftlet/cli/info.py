@@ -19,21 +19,11 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def run(args: argparse.Namespace) -> int:
-    from swiftlet import _core
-    from swiftlet.memory import parse_bytes
+    from swiftlet.engine import plan_memory
     from swiftlet.models import resolve
-    from swiftlet.tokenizer import Tokenizer
 
-    path = resolve(args.model)
-    Tokenizer(path)  # part of what a process holds, so the plan is the one that a run will have
-    plan = _core.plan(
-        str(path),
-        memory=0 if args.memory is None else parse_bytes(args.memory),
-        context=args.context or 0,
-        kv=args.kv,
-        chunk=args.chunk or 0,
-    )
-    facts = describe(path)
+    plan = plan_memory(args.model, memory=args.memory, context=args.context, kv=args.kv, chunk=args.chunk)
+    facts = describe(resolve(args.model))
     if args.json:
         print(json.dumps({**facts, "plan": {key: value for key, value in plan.items() if key != "text"}}))
     else:
