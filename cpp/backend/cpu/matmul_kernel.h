@@ -30,8 +30,8 @@ constexpr int kRows = 4;                     // rows of W that go through a loop
 constexpr int kMaxTokens = 48;               // tokens that share the decoding of a row
 constexpr int64_t kPackedBytes = 256 << 10;  // of x, so that it stays in L2
 constexpr int kDecodeColumns = 512;          // of kRows rows as floats, so that they stay in L1
-constexpr int kScaleColumns = 2048;          // columns whose scales are converted at a time
-constexpr int kWidestBlock = 1024;           // bytes of the largest block of any codec
+constexpr int kScaleColumns = 2048;          // columns whose scales and biases are converted at a time
+constexpr int kGroupsAtOnce = kScaleColumns / 16;
 
 template <int N, class Body>
 [[gnu::always_inline]] inline void unrolled(Body body) {
@@ -42,7 +42,7 @@ template <int N, class Body>
 
 // ---- Codecs: how a block lies in memory, and its step K as floats ----
 
-enum class Bias { None, Stored, FromScale };
+enum class Bias { None, Stored, FromScale };  // FromScale: -6 * scale
 
 // Columns of a block in the order of codes that lie a word a lane: out[k][l] = x[l][k] * 2^-place(k).
 template <class S, int Steps, class Place>
@@ -59,6 +59,7 @@ void pack_words(const float* x, float* out, Place place) {
 template <class S, int B>
 struct WordCodes {
   static constexpr int kSteps = 32 / B, kColumns = kSteps * S::kLanes, kBytes = 4 * S::kLanes, kReads = kBytes;
+  static constexpr bool kMaySplit = true;
   static constexpr float kScale = 1;
   static constexpr Bias kBias = Bias::Stored;
   using Raw = typename S::U;
@@ -80,6 +81,7 @@ struct WordCodes {
 template <class S>
 struct Fp4Codes {
   static constexpr int kSteps = 8, kColumns = 8 * S::kLanes, kBytes = 4 * S::kLanes, kReads = kBytes;
+  static constexpr bool kMaySplit = true;
   static constexpr float kScale = 0.5f;  // w = scale * (byte - 12) / 2
   static constexpr Bias kBias = Bias::FromScale;
   struct Raw {
@@ -109,6 +111,7 @@ struct Fp4Codes {
 template <class S, int B, int Steps>
 struct InOrder {
   static constexpr int kSteps = Steps, kColumns = kSteps * S::kLanes, kBytes = kColumns * B / 8;
+  static constexpr bool kMaySplit = false;
   using Raw = const std::byte*;
   static Raw load(const std::byte* block) { return block; }
   static void pack(const float* x, float* out) { std::memcpy(out, x, kColumns * sizeof(float)); }
@@ -175,36 +178,58 @@ struct PlainBf16 : InOrder<S, 16, 16> {
   }
 };
 
-// ---- Scales and biases as floats ----
+// ---- Rows that go through the loops together ----
 
-template <class S>
-typename S::F load_scales(const Matrix& w, const std::byte* scales) {
+struct RowSet {
+  int64_t index[kRows];
+  const std::byte* codes[kRows];
+};
+
+// Rows first .. first + count - 1. The last one fills up the set; what is computed for it twice is not stored.
+inline RowSet row_set(const Matrix& w, int64_t first, int count) {
+  RowSet rows;
+  for (int i = 0; i < kRows; ++i) {
+    rows.index[i] = first + std::min(i, count - 1);
+    rows.codes[i] = w.weight() + uint64_t(rows.index[i]) * w.weight_row_bytes();
+  }
+  return rows;
+}
+
+// out[i][g] = factor * scale (or bias) of group first + g of row i, for g < count; from there to a multiple of kLanes
+// 0.
+template <class S, int Stride>
+void convert_groups(const Matrix& w, const std::byte* stored, const RowSet& rows, int64_t first, int64_t count,
+                    float factor, float (*out)[Stride]) {
+  const auto convert = [&](int64_t size, auto load) {
+    const auto factors = S::set1(factor);
+    for (int i = 0; i < kRows; ++i) {
+      const std::byte* row = stored + (rows.index[i] * w.groups() + first) * size;
+      int64_t g = 0;
+      for (; g + S::kLanes <= count; g += S::kLanes) S::store(out[i] + g, S::mul(load(row + g * size), factors));
+      if (g == count) continue;
+      std::byte padded[4 * S::kLanes] = {};
+      std::memcpy(padded, row + g * size, size_t((count - g) * size));
+      S::store(out[i] + g, S::mul(load(padded), factors));
+      for (g = count; g % S::kLanes != 0; ++g) out[i][g] = 0;  // a format may have no zero
+    }
+  };
   switch (w.codec) {
     case Codec::NvFp4:
-      return S::mul(S::e4m3(scales), S::set1(256));
+      return convert(1, [](const std::byte* p) { return S::mul(S::e4m3(p), S::set1(256)); });
     case Codec::MxFp4:
     case Codec::MxFp8:
-      return S::e8m0(scales);
+      return convert(1, S::e8m0);
     default:
       break;
   }
   switch (w.dtype) {
     case DType::BF16:
-      return S::load_bf16(scales);
+      return convert(2, S::load_bf16);
     case DType::F16:
-      return S::load_f16(scales);
+      return convert(2, S::load_f16);
     default:
-      return S::load_f32(scales);
+      return convert(4, S::load_f32);
   }
-}
-
-// Groups `group` .. group + kLanes - 1 of a row of scales or biases that has `groups`; 0 beyond its end.
-template <class S>
-typename S::F load_groups(const Matrix& w, const std::byte* row, int64_t group, int64_t groups, size_t size) {
-  if (group + S::kLanes <= groups) return load_scales<S>(w, row + group * int64_t(size));
-  std::byte padded[4 * S::kLanes] = {};
-  if (group < groups) std::memcpy(padded, row + group * int64_t(size), size_t(groups - group) * size);
-  return load_scales<S>(w, padded);
 }
 
 // ---- The kernel of one codec; kSplit: a block holds several groups ----
@@ -214,18 +239,16 @@ class Kernel {
   using F = typename S::F;
   static constexpr int kLanes = S::kLanes;
   static constexpr bool kScaled = D::kScale != 0;
-  static_assert(D::kReads <= kWidestBlock && kDecodeColumns % D::kColumns == 0);
+  static_assert(kDecodeColumns % D::kColumns == 0);
 
  public:
-  Kernel(const Matrix& matrix) : w(matrix) {
+  explicit Kernel(const Matrix& matrix) : w(matrix) {
     blocks = (w.cols + D::kColumns - 1) / D::kColumns;
     const int64_t bytes = int64_t(w.weight_row_bytes());
     whole_blocks = bytes < D::kReads ? 0 : std::min((bytes - D::kReads) / D::kBytes + 1, w.cols / D::kColumns);
-    if constexpr (kScaled) {
-      groups = w.groups();
-      element = int64_t(size_of(w.dtype));
-    }
-    x_floats = blocks * D::kColumns + (groups + kLanes - 1) / kLanes * kLanes;
+    if constexpr (kScaled && !kSplit)
+      while (D::kColumns << shift < w.group_size) ++shift;
+    x_floats = blocks * D::kColumns + (w.groups() + kLanes - 1) / kLanes * kLanes;
   }
 
   void run(const float* x, int64_t x_stride, int tokens, float* y, int64_t y_stride, int64_t begin, int64_t end) const {
@@ -235,24 +258,31 @@ class Kernel {
     for (int first = 0; first < tokens; first += most) {
       const int count = std::min(most, tokens - first);
       for (int t = 0; t < count; ++t) pack(x + (first + t) * x_stride, packed + t * x_floats);
-      float* out = y + first * y_stride;
       for (int64_t row = begin; row < end; row += kRows) {
-        const int rows = int(std::min<int64_t>(kRows, end - row));
+        const int stored = int(std::min<int64_t>(kRows, end - row));
+        const RowSet rows = row_set(w, row, stored);
+        alignas(64) float totals[kMaxTokens * kRows * kLanes];  // [count][kRows] vectors
+        start_totals(rows, packed, count, totals);
         if (count == 1)
-          one_token(packed, out, row, rows);
+          one_token(rows, packed, totals);
         else
-          many_tokens(packed, count, out, y_stride, row, rows);
+          many_tokens(rows, packed, count, totals);
+        for (int t = 0; t < count; ++t)
+          for (int i = 0; i < stored; ++i)
+            y[(first + t) * y_stride + row + i] =
+                S::sum(S::load(totals + (t * kRows + i) * kLanes)) + (w.bias ? w.bias[row + i] : 0.f);
       }
     }
   }
 
  private:
+  // Scales of a row of blocks: a float for each group, or a vector for each block if it is split.
+  using Scales = float[kRows][kSplit ? kScaleColumns / D::kSteps : kGroupsAtOnce];
+
   const Matrix& w;
   int64_t blocks, whole_blocks;  // of a row; whole: the kernel may read them where they are
-  int64_t groups = 0, element = 0;
+  int shift = 0;                 // log2 of the blocks that share a scale
   int64_t x_floats;  // a packed token: x in the order of the steps, then the sums of its groups, both padded with zeros
-
-  const float* group_sums(const float* packed) const { return packed + blocks * D::kColumns; }
 
   void pack(const float* x, float* out) const {
     const int64_t whole = w.cols / D::kColumns;
@@ -264,70 +294,65 @@ class Kernel {
     }
     if constexpr (D::kBias != Bias::None) {
       float* sums = out + blocks * D::kColumns;
-      for (int64_t g = 0; g < groups; ++g, x += w.group_size) {
+      for (int64_t g = 0; g < w.groups(); ++g, x += w.group_size) {
         F sum = S::load(x);
         for (int c = kLanes; c < w.group_size; c += kLanes) sum = S::add(sum, S::load(x + c));
         sums[g] = S::sum(sum);
       }
-      for (int64_t g = groups; g % kLanes != 0; ++g) sums[g] = 0;
+      for (int64_t g = w.groups(); g % kLanes != 0; ++g) sums[g] = 0;
     }
   }
 
-  // Sum of bias times group sum, one lane for every kLanes-th group: what an element's sum starts with.
-  F bias_sum(int64_t row, const float* packed) const {
-    F sum = S::zero();
+  // What every sum starts with: bias times group sum, lane l for every group l mod kLanes.
+  void start_totals(const RowSet& rows, const float* packed, int tokens, float* totals) const {
+    for (int i = 0; i < tokens * kRows; ++i) S::store(totals + i * kLanes, S::zero());
     if constexpr (D::kBias != Bias::None) {
-      const float* sums = group_sums(packed);
-      const std::byte* stored = (D::kBias == Bias::Stored ? w.biases() : w.scales()) + row * groups * element;
-      for (int64_t g = 0; g < groups; g += kLanes) {
-        F bias = load_groups<S>(w, stored, g, groups, size_t(element));
-        if constexpr (D::kBias == Bias::FromScale) bias = S::mul(bias, S::set1(-6));
-        sum = S::fma(bias, S::load(sums + g), sum);
+      const bool stored = D::kBias == Bias::Stored;
+      alignas(64) float biases[kRows][kGroupsAtOnce];
+      for (int64_t first = 0; first < w.groups(); first += kGroupsAtOnce) {
+        const int64_t count = std::min<int64_t>(kGroupsAtOnce, w.groups() - first);
+        convert_groups<S>(w, stored ? w.biases() : w.scales(), rows, first, count, stored ? 1 : -6, biases);
+        for (int t = 0; t < tokens; ++t) {
+          const float* sums = packed + t * x_floats + blocks * D::kColumns + first;
+          for (int i = 0; i < kRows; ++i) {
+            float* total = totals + (t * kRows + i) * kLanes;
+            F sum = S::load(total);
+            for (int64_t g = 0; g < count; g += kLanes) sum = S::fma(S::load(biases[i] + g), S::load(sums + g), sum);
+            S::store(total, sum);
+          }
+        }
       }
     }
-    return sum;
   }
 
-  // Scales of `count` blocks from `first` on: a float for each group, or a vector for each block if it is split.
-  void convert_scales(int64_t row, int64_t first, int64_t count, float* out) const {
+  // Scales of `count` blocks from `first` on.
+  void convert_scales(const RowSet& rows, int64_t first, int64_t count, Scales& out) const {
     if constexpr (kScaled) {
-      const std::byte* stored = w.scales() + row * groups * element;
       const int64_t begin = first * D::kColumns / w.group_size;
-      const int64_t end = std::min(groups, ((first + count) * D::kColumns + w.group_size - 1) / w.group_size);
-      float plain[kScaleColumns / 16 + kLanes];
-      float* converted = kSplit ? plain : out;
-      for (int64_t g = begin; g < end; g += kLanes)
-        S::store(converted + (g - begin),
-                 S::mul(load_groups<S>(w, stored, g, groups, size_t(element)), S::set1(D::kScale)));
+      const int64_t end = std::min(w.groups(), ((first + count) * D::kColumns + w.group_size - 1) / w.group_size);
       if constexpr (kSplit) {
-        const int per_block = D::kColumns / w.group_size;
-        for (int64_t b = 0; b < count; ++b) S::store(out + b * kLanes, S::spread(plain + b * per_block, per_block));
+        float scales[kRows][kGroupsAtOnce + kLanes];
+        convert_groups<S>(w, w.scales(), rows, begin, end - begin, D::kScale, scales);
+        const int parts = D::kColumns / w.group_size;
+        for (int i = 0; i < kRows; ++i)
+          for (int64_t b = 0; b < count; ++b) S::store(out[i] + b * kLanes, S::spread(scales[i] + b * parts, parts));
+      } else {
+        convert_groups<S>(w, w.scales(), rows, begin, end - begin, D::kScale, out);
       }
     }
   }
-  static constexpr int64_t kScaleFloats = kSplit ? kScaleColumns / D::kSteps + kLanes : kScaleColumns / 16 + kLanes;
 
-  // log2 of the blocks that share a scale
-  int scale_shift() const {
-    int shift = 0;
-    if constexpr (kScaled && !kSplit)
-      while (D::kColumns << shift < w.group_size) ++shift;
-    return shift;
-  }
-
-  static F scale_of(const float* scales, int64_t block, int shift) {
-    return kSplit ? S::load(scales + block * kLanes) : S::broadcast(scales + (block >> shift));
-  }
-
-  // total + scale * sum, the only way a block joins a total
-  static F join(F total, F sum, const float* scales, int64_t block, int shift) {
-    if constexpr (kScaled)
-      return S::fma(scale_of(scales, block, shift), sum, total);
-    else
+  // total + scale * sum: how a block joins a total.
+  F join(F total, F sum, const float* scales, int64_t block) const {
+    if constexpr (!kScaled)
       return S::add(total, sum);
+    else if constexpr (kSplit)
+      return S::fma(S::load(scales + block * kLanes), sum, total);
+    else
+      return S::fma(S::broadcast(scales + (block >> shift)), sum, total);
   }
 
-  // Where block `block` of a row may be read: in place, or else in `copy`, padded with zeros.
+  // Where a block of a row may be read: in place, or else in `copy`, padded with zeros.
   const std::byte* block_at(const std::byte* row, int64_t block, std::byte* copy) const {
     const std::byte* place = row + block * D::kBytes;
     if (block < whole_blocks) return place;
@@ -337,129 +362,96 @@ class Kernel {
     return copy;
   }
 
-  struct RowSet {
-    int64_t index[kRows];
-    const std::byte* codes[kRows];
-  };
-  // The last of the rows fills up the set; what is computed for it twice is not stored.
-  RowSet row_set(int64_t row, int rows) const {
-    RowSet set;
-    for (int i = 0; i < kRows; ++i) {
-      set.index[i] = row + std::min(i, rows - 1);
-      set.codes[i] = w.weight() + uint64_t(set.index[i]) * w.weight_row_bytes();
-    }
-    return set;
-  }
-
-  float finish(F total, int64_t row) const { return S::sum(total) + (w.bias ? w.bias[row] : 0.f); }
-
-  void one_token(const float* packed, float* y, int64_t row, int rows) const {
-    const RowSet set = row_set(row, rows);
-    const int shift = scale_shift();
-    alignas(64) float scales[kRows][kScaleFloats];
-    F total[kRows];
-    for (int i = 0; i < kRows; ++i) total[i] = bias_sum(set.index[i], packed);
-
+  [[gnu::noinline]] void one_token(const RowSet& rows, const float* packed, float* totals) const {
+    alignas(64) Scales scales;
     constexpr int64_t kChunk = kScaleColumns / D::kColumns;
     for (int64_t first = 0; first < blocks; first += kChunk) {
       const int64_t count = std::min(kChunk, blocks - first);
-      for (int i = 0; i < kRows; ++i) convert_scales(set.index[i], first, count, scales[i]);
+      convert_scales(rows, first, count, scales);
+      const float* x = packed + first * D::kColumns;
 
-      const auto add_block = [&](const std::byte* const* codes, int64_t offset, int64_t b)
-                                 __attribute__((always_inline)) {
-                                   const float* x = packed + (first + b) * D::kColumns;
-                                   typename D::Raw raw[kRows];
-                                   for (int i = 0; i < kRows; ++i) raw[i] = D::load(codes[i] + offset);
-                                   F sum[kRows];
-                                   unrolled<D::kSteps>([&](auto k) __attribute__((always_inline)) {
-                                     const F xk = S::load(x + k * kLanes);
-                                     for (int i = 0; i < kRows; ++i) {
-                                       const F q = D::template value<k>(raw[i]);
-                                       sum[i] = k == 0 ? S::mul(q, xk) : S::fma(q, xk, sum[i]);
-                                     }
-                                   });
-                                   for (int i = 0; i < kRows; ++i)
-                                     total[i] = join(total[i], sum[i], scales[i], b, shift);
-                                 };
+      // Blocks begin .. end - 1 of the chunk; that of row i and block `begin` is at codes[i].
+      const auto add_blocks = [&](const std::byte* const* codes, int64_t begin, int64_t end)
+                                  __attribute__((always_inline)) {
+                                    F total[kRows];
+                                    for (int i = 0; i < kRows; ++i) total[i] = S::load(totals + i * kLanes);
+                                    for (int64_t b = begin, offset = 0; b < end; ++b, offset += D::kBytes) {
+                                      typename D::Raw raw[kRows];
+                                      for (int i = 0; i < kRows; ++i) raw[i] = D::load(codes[i] + offset);
+                                      F sum[kRows];
+                                      unrolled<D::kSteps>([&](auto k) __attribute__((always_inline)) {
+                                        const F xk = S::load(x + b * D::kColumns + k * kLanes);
+                                        for (int i = 0; i < kRows; ++i) {
+                                          const F q = D::template value<k>(raw[i]);
+                                          sum[i] = k == 0 ? S::mul(q, xk) : S::fma(q, xk, sum[i]);
+                                        }
+                                      });
+                                      for (int i = 0; i < kRows; ++i) total[i] = join(total[i], sum[i], scales[i], b);
+                                    }
+                                    for (int i = 0; i < kRows; ++i) S::store(totals + i * kLanes, total[i]);
+                                  };
 
-      int64_t b = 0;
-      for (; b < std::min(count, whole_blocks - first); ++b) add_block(set.codes, (first + b) * D::kBytes, b);
-      for (; b < count; ++b) {
+      const std::byte* codes[kRows];
+      for (int i = 0; i < kRows; ++i) codes[i] = rows.codes[i] + first * D::kBytes;
+      const int64_t whole = std::min(count, whole_blocks - first);
+      add_blocks(codes, 0, whole);
+      for (int64_t b = std::max<int64_t>(whole, 0); b < count; ++b) {
         std::byte copies[kRows][D::kReads];
-        const std::byte* codes[kRows];
-        for (int i = 0; i < kRows; ++i) codes[i] = block_at(set.codes[i], first + b, copies[i]);
-        add_block(codes, 0, b);
+        for (int i = 0; i < kRows; ++i) codes[i] = block_at(rows.codes[i], first + b, copies[i]);
+        add_blocks(codes, b, b + 1);
       }
     }
-    for (int i = 0; i < rows; ++i) y[row + i] = finish(total[i], row + i);
   }
 
-  // T tokens against the decoded rows: `codes` [count][kSteps][kRows] vectors, `totals` [T][kRows] vectors.
+  // T tokens against `count` blocks of decoded rows; codes: [count][kSteps][kRows] vectors.
   template <int T>
-  void tile(const float* codes, const float (*scales)[kScaleFloats], int shift, const float* x, int64_t count,
-            float* totals) const {
+  void tile(const float* codes, const Scales& scales, const float* x, int64_t count, float* totals) const {
+    F total[T][kRows];
+    for (int t = 0; t < T; ++t)
+      for (int i = 0; i < kRows; ++i) total[t][i] = S::load(totals + (t * kRows + i) * kLanes);
     for (int64_t b = 0; b < count; ++b) {
       F sum[T][kRows];
-      for (int t = 0; t < T; ++t)
-        for (int i = 0; i < kRows; ++i) sum[t][i] = S::mul(S::load(codes + i * kLanes), S::load(x + t * x_floats));
-      for (int k = 1; k < D::kSteps; ++k) {
-        codes += kRows * kLanes;
-        x += kLanes;
+      for (int k = 0; k < D::kSteps; ++k, codes += kRows * kLanes, x += kLanes) {
         F xk[T];
         for (int t = 0; t < T; ++t) xk[t] = S::load(x + t * x_floats);
         for (int i = 0; i < kRows; ++i) {
           const F q = S::load(codes + i * kLanes);
-          for (int t = 0; t < T; ++t) sum[t][i] = S::fma(q, xk[t], sum[t][i]);
+          for (int t = 0; t < T; ++t) sum[t][i] = k == 0 ? S::mul(q, xk[t]) : S::fma(q, xk[t], sum[t][i]);
         }
       }
-      codes += kRows * kLanes;
-      x += kLanes;
       for (int t = 0; t < T; ++t)
-        for (int i = 0; i < kRows; ++i) {
-          float* total = totals + (t * kRows + i) * kLanes;
-          S::store(total, join(S::load(total), sum[t][i], scales[i], b, shift));
-        }
+        for (int i = 0; i < kRows; ++i) total[t][i] = join(total[t][i], sum[t][i], scales[i], b);
     }
+    for (int t = 0; t < T; ++t)
+      for (int i = 0; i < kRows; ++i) S::store(totals + (t * kRows + i) * kLanes, total[t][i]);
   }
 
-  // As many tokens as fit a tile, then the rest in smaller ones.
+  // Tiles of T tokens, then smaller ones for the rest.
   template <int T>
-  void tiles(const float* codes, const float (*scales)[kScaleFloats], int shift, const float* x, int tokens,
-             int64_t count, float* totals) const {
+  void tiles(const float* codes, const Scales& scales, const float* x, int tokens, int64_t count, float* totals) const {
     for (; tokens >= T; tokens -= T, x += T * x_floats, totals += T * kRows * kLanes)
-      tile<T>(codes, scales, shift, x, count, totals);
+      tile<T>(codes, scales, x, count, totals);
     if constexpr (T > 1)
-      if (tokens > 0) tiles<T - 1>(codes, scales, shift, x, tokens, count, totals);
+      if (tokens > 0) tiles<T - 1>(codes, scales, x, tokens, count, totals);
   }
 
-  void many_tokens(const float* packed, int tokens, float* y, int64_t y_stride, int64_t row, int rows) const {
-    const RowSet set = row_set(row, rows);
-    const int shift = scale_shift();
+  [[gnu::noinline]] void many_tokens(const RowSet& rows, const float* packed, int tokens, float* totals) const {
     alignas(64) float codes[kRows * kDecodeColumns];
-    alignas(64) float scales[kRows][kScaleFloats];
-    alignas(64) float totals[kMaxTokens * kRows * kLanes];
-    for (int t = 0; t < tokens; ++t)
-      for (int i = 0; i < kRows; ++i)
-        S::store(totals + (t * kRows + i) * kLanes, bias_sum(set.index[i], packed + t * x_floats));
-
+    alignas(64) Scales scales;
     constexpr int64_t kChunk = kDecodeColumns / D::kColumns;
     for (int64_t first = 0; first < blocks; first += kChunk) {
       const int64_t count = std::min(kChunk, blocks - first);
-      for (int i = 0; i < kRows; ++i) {
-        convert_scales(set.index[i], first, count, scales[i]);
+      convert_scales(rows, first, count, scales);
+      for (int i = 0; i < kRows; ++i)
         for (int64_t b = 0; b < count; ++b) {
           std::byte copy[D::kReads];
-          const typename D::Raw raw = D::load(block_at(set.codes[i], first + b, copy));
+          const typename D::Raw raw = D::load(block_at(rows.codes[i], first + b, copy));
           unrolled<D::kSteps>([&](auto k) __attribute__((always_inline)) {
             S::store(codes + ((b * D::kSteps + k) * kRows + i) * kLanes, D::template value<k>(raw));
           });
         }
-      }
-      tiles<S::kTokens>(codes, scales, shift, packed + first * D::kColumns, tokens, count, totals);
+      tiles<S::kTokens>(codes, scales, packed + first * D::kColumns, tokens, count, totals);
     }
-    for (int t = 0; t < tokens; ++t)
-      for (int i = 0; i < rows; ++i)
-        y[t * y_stride + row + i] = finish(S::load(totals + (t * kRows + i) * kLanes), row + i);
   }
 };
 
@@ -469,7 +461,7 @@ template <class S>
 void matmul(const Matrix& w, const float* x, int64_t x_stride, int tokens, float* y, int64_t y_stride, int64_t begin,
             int64_t end) {
   const auto run = [&]<class D>() {
-    if constexpr (D::kColumns > 16 && D::kScale != 0) {
+    if constexpr (D::kMaySplit) {
       if (D::kColumns > w.group_size) return Kernel<S, D, true>(w).run(x, x_stride, tokens, y, y_stride, begin, end);
     }
     Kernel<S, D, false>(w).run(x, x_stride, tokens, y, y_stride, begin, end);
