@@ -62,7 +62,10 @@ class PromptEncoder:
     def render(self, prompt: str | Sequence[Message], options: PromptOptions) -> str:
         """The text that the chat template makes of a user message or a conversation."""
         messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
-        variables = dict(options.get("chat_template_kwargs") or {})
+        given = options.get("chat_template_kwargs") or {}
+        if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+            raise _core.InputError(f"chat_template_kwargs is {given!r}; it must map names to values")
+        variables = dict(given)
         if options.get("enable_thinking") is not None:
             variables["enable_thinking"] = options["enable_thinking"]
         for name in ("messages", "tools", "documents"):

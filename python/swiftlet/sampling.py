@@ -88,7 +88,7 @@ def sampling_params(
     bias = given.pop("logit_bias", {})
     params = _core.SamplingParams()
     for name, value in {"seed": secrets.randbits(63), "max_tokens": MAX_TOKENS, **defaults, **given}.items():
-        setattr(params, name, value)
+        setattr(params, name, type(getattr(params, name))(value))  # numpy's numbers become Python's
     params.max_tokens = min(params.max_tokens, room)
     params.logit_bias = _checked_bias(bias, vocab_size)
     return params

@@ -167,6 +167,7 @@ def test_template_options_reach_the_template(engine):
         ([5], {"tools": [{}]}, "tools has no effect on raw text or token ids"),
         ("Hi", {"tools": "x"}, "tools must be a list"),
         ("Hi", {"chat_template_kwargs": {"messages": []}}, "chat_template_kwargs cannot set 'messages'"),
+        ("Hi", {"chat_template_kwargs": ["x"]}, "chat_template_kwargs is .*; it must map names to values"),
         ([5] * 128, {}, "the prompt has 128 tokens and the context is 128"),
         ([5] * 5000, {}, "the prompt has 5000 tokens and the context is 128"),
     ],
@@ -217,6 +218,12 @@ def test_every_option_reaches_the_core(engine):
     result = engine.complete("Hi", **options)
     assert {name: getattr(sent(engine), name) for name in options} == options
     assert result.seed == 2**64 - 1
+
+
+def test_numbers_of_numpy_will_do(engine):
+    engine.complete("Hi", max_tokens=np.int64(1), temperature=np.float32(0.5), top_k=np.int32(3), seed=np.uint64(9))
+    params = sent(engine)
+    assert (params.max_tokens, params.temperature, params.top_k, params.seed) == (1, 0.5, 3, 9)
 
 
 def test_seeds_differ_and_are_recorded(engine):

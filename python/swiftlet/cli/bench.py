@@ -3,7 +3,7 @@
 import argparse
 import json
 import statistics
-import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from swiftlet import InputError
@@ -47,6 +47,8 @@ def run(args: argparse.Namespace) -> int:
         if getattr(args, name) < least:
             raise InputError(f"--{name.replace('_', '-')} is {getattr(args, name)}; it must be {least} or more")
     with load_engine(args) as engine:
+        if args.prompt_tokens + args.decode_tokens > engine.context:
+            raise InputError(f"prompt and answer need a context of {args.prompt_tokens + args.decode_tokens} or more")
         runs = measure(engine, args.prompt_tokens, args.decode_tokens, args.repeats, args.warmup)
         report = {"model": str(engine.path), "config": engine.config, "runs": [_figures(stats) for stats in runs]}
     if args.json:
@@ -66,23 +68,24 @@ def measure(engine: "Engine", prompt_tokens: int, decode_tokens: int, repeats: i
             status.update(f"run {i + 1} of {warmup + repeats}")
             start = i * 37 % len(text)
             engine.reset()
+            # Sampled, for a greedy answer may repeat itself and its experts with it.
             completion = engine.complete(
-                ids[start : start + prompt_tokens], max_tokens=decode_tokens, temperature=0, ignore_eos=True
+                ids[start : start + prompt_tokens], max_tokens=decode_tokens, temperature=1, seed=i, ignore_eos=True
             )
             if i >= warmup:
                 runs.append(completion.stats)
     return runs
 
 
-def _figures(stats: "Stats") -> dict[str, Any]:
-    """What one run measured. Rates in tokens a second, sizes in bytes."""
+def _figures(stats: "Stats") -> dict[str, float]:
+    """What one run measured: rates in tokens a second, sizes in bytes."""
     steps = stats.completion_tokens - 1  # the first token comes out of the prefill
     return {
         "prefill_rate": stats.prefill_rate,
-        "decode_rate": stats.decode_rate,
         "prefill_hit_rate": stats.prefill.hit_rate,
-        "decode_hit_rate": stats.decode.hit_rate,
         "prefill_bytes_per_token": stats.prefill.bytes_read / stats.prompt_tokens,
+        "decode_rate": stats.decode_rate,
+        "decode_hit_rate": stats.decode.hit_rate,
         "decode_bytes_per_token": stats.decode.bytes_read / steps,
         "decode_wait_share": stats.decode.wait_seconds / stats.decode_seconds,
     }
@@ -92,18 +95,19 @@ def _print(report: dict[str, Any]) -> None:
     from swiftlet.cli.report import print_table
     from swiftlet.memory import format_bytes
 
+    lines: dict[str, tuple[str, Callable[[float], str]]] = {
+        "prefill_rate": ("prefill", "{:.2f} tok/s".format),
+        "prefill_hit_rate": ("  experts in memory", "{:.1%}".format),
+        "prefill_bytes_per_token": ("  read a token", format_bytes),
+        "decode_rate": ("decode", "{:.2f} tok/s".format),
+        "decode_hit_rate": ("  experts in memory", "{:.1%}".format),
+        "decode_bytes_per_token": ("  read a token", format_bytes),
+        "decode_wait_share": ("  time spent waiting", "{:.1%}".format),
+    }
     config, runs = report["config"], report["runs"]
     print(f"{report['model']}: {config['backend']}, {config['io']} reads, context {config['context']}")
-    ways = {
-        "rate": lambda value: f"{value:.2f} tok/s",
-        "hit_rate": lambda value: f"{value:.1%}",
-        "share": lambda value: f"{value:.1%}",
-        "bytes_per_token": format_bytes,
-    }
     rows = []
-    for name in runs[0]:
-        way = next(way for end, way in sorted(ways.items(), key=lambda item: -len(item[0])) if name.endswith(end))
+    for name, (label, words) in lines.items():
         values = [figures[name] for figures in runs]
-        rows.append([name.replace("_", " "), *(way(f(values)) for f in (statistics.median, min, max))])
+        rows.append([label, *(words(choose(values)) for choose in (statistics.median, min, max))])
     print_table(rows, ("", f"median of {len(runs)}", "least", "most"))
-    sys.stdout.flush()

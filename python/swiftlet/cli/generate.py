@@ -55,7 +55,9 @@ def _prompt(args: argparse.Namespace) -> "tuple[Prompt, AnswerOptions]":
     """The prompt and all options for Engine.generate. Raises InputError for arguments that contradict each other."""
     if args.prompt is None and sys.stdin.isatty():
         raise InputError("give a prompt, or pipe one in")
-    text = _stdin() if args.prompt in (None, "-") else args.prompt
+    text = args.prompt
+    if text in (None, "-"):
+        text = _stdin() if args.raw else _stdin().removesuffix("\n")
     if not text.strip() and not args.raw:
         raise InputError("the prompt is empty")
     options = sampling_options(args)
