@@ -359,6 +359,16 @@ def test_info_refuses_a_ceiling_that_is_too_small(capsys):
     assert "is too small" in capsys.readouterr().err
 
 
+def test_bench_io(capsys):
+    assert run("bench", "io", "--seconds", 0.05, "-r", 2, "--io", "buffered", "--io-threads", 2, "--json") == 0
+    report = json.loads(capsys.readouterr().out)
+    assert len(report["runs"]) == 2 and report["io_threads"] == 2
+    for figures in report["runs"]:
+        assert figures["io"] == "buffered" and figures["bytes"] == figures["reads"] * 32768 > 0
+    assert run("bench", "io", "--seconds", 0.05, "-r", 1) == 0
+    assert "32.8 kB each" in capsys.readouterr().out
+
+
 def process(*arguments, **options):
     command = [sys.executable, "-m", "swiftlet", *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)

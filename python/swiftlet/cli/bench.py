@@ -1,4 +1,4 @@
-"""swiftlet bench: how fast prefill and decode run."""
+"""swiftlet bench: how fast prefill and decode run, and the disk."""
 
 import argparse
 import json
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = """\
 Measures prefill and decode several times, each time on another part of a text and from an empty conversation; experts
-stay in memory from one run to the next, as in use. Reports medians and the range.
+stay in memory from one run to the next, as in use. Reports medians and the range. "bench io" reads random experts
+and computes nothing: the most that the disk can give.
 """
 
 # Ordinary prose, so that routing is like that of ordinary use.
@@ -33,19 +34,25 @@ rules leave room for judgement, and judgement comes from having been wrong befor
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = subparsers.add_parser("bench", help="measure prefill and decode", description=_DESCRIPTION)
+    """Registers the command."""
+    parser = subparsers.add_parser("bench", help="measure prefill and decode, or the disk", description=_DESCRIPTION)
+    parser.add_argument("what", nargs="?", choices=("model", "io"), default="model", help="default: model")
     parser.add_argument("-p", "--prompt-tokens", type=int, default=512, metavar="N", help="default: 512")
     parser.add_argument("-n", "--decode-tokens", type=int, default=64, metavar="N", help="default: 64")
     parser.add_argument("-r", "--repeats", type=int, default=5, metavar="N", help="default: 5")
     parser.add_argument("--warmup", type=int, default=1, metavar="N", help="runs before that do not count (default: 1)")
+    parser.add_argument("--seconds", type=float, default=3.0, metavar="S", help="length of a run of io (default: 3)")
     parser.add_argument("--json", action="store_true", help="print one JSON object with every run")
     add_engine_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    for name, least in (("prompt_tokens", 1), ("decode_tokens", 2), ("repeats", 1), ("warmup", 0)):
+    """Runs the command; the exit status."""
+    for name, least in (("prompt_tokens", 1), ("decode_tokens", 2), ("repeats", 1), ("warmup", 0), ("seconds", 0.01)):
         if getattr(args, name) < least:
             raise InputError(f"--{name.replace('_', '-')} is {getattr(args, name)}; it must be {least} or more")
+    if args.what == "io":
+        return _run_io(args)
     with load_engine(args) as engine:
         if args.prompt_tokens + args.decode_tokens > engine.context:
             raise InputError(f"prompt and answer need a context of {args.prompt_tokens + args.decode_tokens} or more")
@@ -55,6 +62,28 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(report))
     else:
         _print(report)
+    return 0
+
+
+def _run_io(args: argparse.Namespace) -> int:
+    from swiftlet import _core
+    from swiftlet.cli.report import print_table
+    from swiftlet.memory import format_bytes
+    from swiftlet.models import resolve
+
+    path = str(resolve(args.model))
+    with StatusLine("reading experts"):
+        runs = [
+            _core.bench_io(path, seconds=args.seconds, threads=args.io_threads, io=args.io) for _ in range(args.repeats)
+        ]
+    if args.json:
+        print(json.dumps({"model": path, "io_threads": args.io_threads, "runs": runs}))
+        return 0
+    each = format_bytes(runs[0]["bytes"] / runs[0]["reads"])
+    print(f"{path}: {runs[0]['io']} reads, {args.io_threads} in flight, {each} each")
+    rates = [run["bytes"] / run["seconds"] for run in runs]
+    rows = [["read a second", *(format_bytes(choose(rates)) for choose in (statistics.median, min, max))]]
+    print_table(rows, ("", f"median of {len(runs)}", "least", "most"))
     return 0
 
 

@@ -28,12 +28,14 @@ _DESCRIPTION = "Talks with a model. Lines that begin with / are commands; /help 
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Registers the command."""
     parser = subparsers.add_parser("chat", help="talk with a model", description=_DESCRIPTION)
     add_sampling_arguments(parser)
     add_engine_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
+    """Runs the command; the exit status."""
     with load_engine(args) as engine:
         chat = Chat(engine, sampling_options(args), system=args.system, think=args.think)
         terminal = sys.stdin.isatty() and sys.stdout.isatty()

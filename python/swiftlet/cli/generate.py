@@ -18,6 +18,7 @@ _DESCRIPTION = "Answers a prompt. The answer goes to stdout as it grows, statist
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Registers the command."""
     parser = subparsers.add_parser("generate", help="answer a prompt", description=_DESCRIPTION)
     parser.add_argument("prompt", nargs="?", help='the prompt; "-", or none when there is a pipe: read it from stdin')
     parser.add_argument("--raw", action="store_true", help="continue the prompt as plain text, without chat template")
@@ -31,6 +32,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def run(args: argparse.Namespace) -> int:
+    """Runs the command; the exit status."""
     prompt, options = _prompt(args)
     with load_engine(args) as engine:
         stream, deltas = begin(engine, prompt, options)

@@ -12,6 +12,7 @@ _DESCRIPTION = "Shows what a container holds, and the memory plan for the given 
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Registers the command."""
     parser = subparsers.add_parser("info", help="show what a container holds and needs", description=_DESCRIPTION)
     parser.add_argument("model", nargs="?", default="demo", help='container, or "demo" (the default)')
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -19,6 +20,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def run(args: argparse.Namespace) -> int:
+    """Runs the command; the exit status."""
     from swiftlet.engine import plan_memory
     from swiftlet.models import resolve
 
