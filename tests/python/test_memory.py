@@ -39,7 +39,8 @@ def test_set_memory_between_tokens(expected: list[int]) -> None:
     engine = _core.Engine(DEMO, context=256)
     plan = engine.plan
     session = engine.session()
-    least = plan["ceiling"] - plan["pool"] + engine.config["num_experts_per_tok"] * plan["slot_bytes"]
+    fixed = sum(plan[part] for part in ("process", "overhead", "resident", "state", "scratch"))
+    least = fixed + engine.config["num_experts_per_tok"] * plan["slot_bytes"]
     seen = []
 
     def move(i: int) -> None:
