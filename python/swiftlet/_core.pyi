@@ -28,8 +28,8 @@ def plan(
     """The memory plan of a container without loading it, in bytes.
 
     Keys: ceiling, process (what the process holds already), resident (weights), state (KV rows and DeltaNet states),
-    scratch, pool, slots, slot_bytes, experts_total, context, chunk, smallest (the least ceiling that works), text (the sum in
-    words). Raises MemoryLimitError if `memory` cannot work.
+    scratch, pool, slots, slot_bytes, experts_total, context, chunk, smallest (the least ceiling that works), text (the
+    sum in words). Raises MemoryLimitError if `memory` cannot work.
     """
 
 def bench_io(path: str, *, seconds: float = 3.0, threads: int = 8, io: str = "auto") -> dict[str, Any]:
@@ -77,15 +77,16 @@ class Generation:
 
     def next(self, interrupt: Callable[[], bool] | None = None) -> Token:
         """The next token. The first call also prefills; between its layers pending signals are handled (Ctrl-C raises
-        KeyboardInterrupt) and `interrupt` is asked: True raises CancelledError, and an exception of its own goes through. Either
-        way the session starts anew with the next generation."""
+        KeyboardInterrupt) and `interrupt` is asked: True raises CancelledError, and an exception of its own goes
+        through. Either way the session starts anew with the next generation."""
     @property
     def prefill_progress(self) -> float:
         """How much of the prefill is done, 0 to 1 (an `interrupt` may look at it)."""
     @property
     def stats(self) -> dict[str, Any]:
         """prompt_tokens, cached_tokens, completion_tokens, prefill_seconds, decode_seconds, and of the streaming:
-        hits, misses, bytes_read, reads, evictions, guesses, guess_hits, wait_seconds (each as {"prefill": n, "decode": n})."""
+        hits, misses, bytes_read, reads, evictions, guesses, guess_hits, wait_seconds, each as
+        {"prefill": n, "decode": n}."""
 
 class Engine:
     """A loaded model."""

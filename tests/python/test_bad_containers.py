@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from reference import CHECKPOINTS
 
+from reference import CHECKPOINTS
 from swiftlet import _core
 from swiftlet.repack import repack
 

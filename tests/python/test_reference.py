@@ -1,8 +1,8 @@
 """The forward pass against mlx-lm in float32, and against itself.
 
 Tolerances are those of the fixtures: hidden states and logits max(1e-3, 10 * noise) absolute, router weights 1e-4,
-expert choices and greedy tokens equal. Within one backend everything else is equal bit for bit: chunk size, cache size, prefetch,
-thread count.
+expert choices and greedy tokens equal. Within one backend everything else is equal bit for bit: chunk size, cache size,
+prefetch, thread count.
 """
 
 from collections.abc import Callable
@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from reference import CHECKPOINTS, NAMES, forward
 
+from reference import CHECKPOINTS, NAMES, forward
 from swiftlet import _core
 from swiftlet.repack import repack
 
