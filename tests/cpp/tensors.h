@@ -5,9 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <deque>
 #include <map>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -66,31 +64,5 @@ inline Matrix plain_matrix(const float* values, int64_t rows, int64_t cols) {
   matrix.base = reinterpret_cast<const std::byte*>(values);
   return matrix;
 }
-
-// Random numbers that stay where they are, so that weights can point to them.
-class RandomWeights {
- public:
-  explicit RandomWeights(unsigned seed) : engine_(seed) {}
-
-  std::vector<float> values(int64_t n, float mean, float deviation) {
-    std::normal_distribution<float> normal(mean, deviation);
-    std::vector<float> result;
-    for (int64_t i = 0; i < n; ++i) result.push_back(normal(engine_));
-    return result;
-  }
-  const float* vector(int64_t n, float mean, float deviation) {
-    kept_.push_back(values(n, mean, deviation));
-    return kept_.back().data();
-  }
-  // Rows of unit length on average.
-  Matrix matrix(int64_t rows, int64_t cols) {
-    return plain_matrix(vector(rows * cols, 0, 1 / std::sqrt(float(cols))), rows, cols);
-  }
-  std::mt19937& engine() { return engine_; }
-
- private:
-  std::mt19937 engine_;
-  std::deque<std::vector<float>> kept_;
-};
 
 }  // namespace swiftlet::test

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <deque>
 
 #include "backend/cpu/blocks.h"
 #include "backend/cpu/cpu_backend.h"
