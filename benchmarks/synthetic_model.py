@@ -96,7 +96,7 @@ MODELS = {
     "qwen3.6-35b": Shape("qwen3_5_moe", 40, 256, 8, vocab_size=248320, first_special=248044),
     "qwen3-next-80b": Shape("qwen3_next", 48, 512, 10, vocab_size=151936, first_special=151643),
 }
-ROUTING = {"qwen3_5_moe": Routing(0.6, 0.75, 0.7, 0.6, 0.9), "qwen3_next": Routing(0.9, 0.5, 0.45, 0.6, 0.9)}
+ROUTING = {"qwen3_5_moe": Routing(0.7, 0.75, 0.7, 0.6, 0.85), "qwen3_next": Routing(0.9, 0.5, 0.45, 0.6, 0.9)}
 
 
 @dataclass
