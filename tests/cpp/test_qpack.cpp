@@ -468,13 +468,16 @@ TEST_CASE("qpack: a snapshot in the Hugging Face cache") {
     CHECK(lacks(open_error(path), {path + "/config.json", "leaves the container"}) == "");
   }
 
-  // The same links outside of a cache lead to nowhere.
-  const std::string copied = folder / "models--x/copied/0123abcd";
-  write_container(copied);
-  write_file(folder / "models--x/blobs/0", R"({"model_type":"qwen3_next"})");
-  fs::remove(copied + "/config.json");
-  fs::create_symlink("../../blobs/0", copied + "/config.json");
-  CHECK(lacks(open_error(copied), {copied + "/config.json", "leaves the container"}) == "");
+  // The same links outside of a cache are links that leave.
+  for (const char* place : {"models--x/copied", "other--x/snapshots"}) {
+    CAPTURE(place);
+    const std::string copied = folder / place + "/0123abcd";
+    write_container(copied);
+    write_file(copied + "/../../blobs/0", R"({"model_type":"qwen3_next"})");
+    fs::remove(copied + "/config.json");
+    fs::create_symlink("../../blobs/0", copied + "/config.json");
+    CHECK(lacks(open_error(copied), {copied + "/config.json", "leaves the container"}) == "");
+  }
 }
 
 TEST_CASE("qpack: a layer number of three digits") {
