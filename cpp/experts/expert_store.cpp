@@ -233,10 +233,11 @@ bool ExpertStore::Request::Impl::has_waiting() {
 
 // Reads that run far ahead of the computing would take the slots of the hot experts, since what was read waits in its
 // slot. Beyond some reads they take only what the policy would give up for them, and else wait for slots to be
-// released.
+// released: but for the next expert in order when no slot is about to be.
 bool ExpertStore::Impl::may_read_ahead(int key) const {
-  const bool ahead = request->taken >= kReadAhead * threads.size() && request->waiting > request->first;
-  return !ahead || can_grow() || (!policy.empty() && policy.colder(policy.coldest(), key));
+  const bool awaited = request->waiting == request->first && request->in_use.empty();
+  return request->taken < kReadAhead * threads.size() || awaited || can_grow() ||
+         (!policy.empty() && policy.colder(policy.coldest(), key));
 }
 
 std::optional<Read> ExpertStore::Impl::begin_needed() {
