@@ -189,10 +189,10 @@ void attention(Cpu& cpu, const AttentionWeights& weights, KvCache& cache, int64_
     });
 
     const int groups = head_blocks(c), threads = cpu.pool.threads();
-    if (count <= 2 && threads > 1) {
+    if (count * groups < 2 * threads) {
       attend_blocks(cpu, cache, position + begin, count);
     } else {
-      // Blocks of tokens as large as leaves every thread a few.
+      // Blocks of tokens as large as leaves every thread some.
       const int block = std::clamp(count * groups / (4 * threads), 1, kTokenBlock);
       const int blocks = (count + block - 1) / block;
       parallel(cpu, int64_t(blocks) * groups, 1, [&](int64_t item, int64_t end) {

@@ -25,6 +25,9 @@ class HostBuffer final : public Buffer {
 void check_supported(const ModelConfig& config) {
   if (config.head_dim > kMaxHeadDim)
     fail(ErrorKind::Input, "head_dim ", config.head_dim, " is more than the CPU backend's ", kMaxHeadDim);
+  if (config.linear_conv_kernel_dim > kMaxConvKernel)
+    fail(ErrorKind::Input, "linear_conv_kernel_dim ", config.linear_conv_kernel_dim, " is more than the CPU backend's ",
+         kMaxConvKernel);
 }
 
 class CpuBackend final : public Backend {

@@ -16,15 +16,20 @@ float delta_decay(float a, float A_log, float dt_bias) {
 
 void convolve(const CpuOps& ops, float* rows, int64_t stride, int tokens, const float* w, int kernel,
               int64_t channels) {
-  // Row t is the oldest that token t reads, and no later token does: the result takes its place.
-  for (int t = 0; t < tokens; ++t) {
-    float* out = rows + t * stride;
-    for (int64_t c = 0; c < channels; ++c) {
-      float sum = 0;
-      for (int j = 0; j < kernel; ++j) sum += w[c * kernel + j] * out[j * stride + c];
-      out[c] = sum;
+  constexpr int64_t kBlock = 64;  // channels
+  float taps[kMaxConvKernel][kBlock];
+  for (int64_t first = 0; first < channels; first += kBlock) {
+    const int64_t n = std::min(channels - first, kBlock);
+    for (int64_t c = 0; c < n; ++c)
+      for (int j = 0; j < kernel; ++j) taps[j][c] = w[(first + c) * kernel + j];
+    for (int t = 0; t < tokens; ++t) {
+      // Row t is the oldest that token t reads, and no later token does: the result takes its place.
+      float* row = rows + t * stride + first;
+      for (int64_t c = 0; c < n; ++c) row[c] *= taps[0][c];
+      for (int j = 1; j < kernel; ++j)
+        for (int64_t c = 0; c < n; ++c) row[c] += taps[j][c] * row[j * stride + c];
+      ops.silu(row, n);
     }
-    ops.silu(out, channels);
   }
 }
 

@@ -70,14 +70,17 @@ struct ExpertTile {
 
 // Several experts in two parallel loops. Whatever the order of arrival, an element of y receives the same products in
 // the same order: a short chunk keeps them by rank until end_moe, a long one is given its experts in ascending order.
-void run_tiles(Cpu& cpu, const MlpWeights& expert, std::span<const ExpertTile> tiles, bool keep_by_rank) {
+void run_tiles(Cpu& cpu, const MlpWeights& expert, std::span<const ExpertTile> tiles, int64_t rows, bool keep_by_rank) {
   const auto& s = cpu.scratch;
   const int64_t hidden = cpu.config.hidden_size, intermediate = expert.gate_proj.rows;
   const int64_t k = cpu.config.num_experts_per_tok;
+  std::array<int32_t, kExpertRows> token_of;  // by row
   for (const ExpertTile& tile : tiles)
-    for (size_t i = 0; i < tile.tokens.size(); ++i)
-      std::memcpy(s.expert.in + (tile.row + int64_t(i)) * hidden, s.h + tile.tokens[i].token * hidden,
-                  size_t(hidden) * sizeof(float));
+    std::ranges::transform(tile.tokens, token_of.begin() + tile.row, &ExpertToken::token);
+  parallel(cpu, rows, 16, [&](int64_t row, int64_t end) {
+    for (; row < end; ++row)
+      std::memcpy(s.expert.in + row * hidden, s.h + token_of[size_t(row)] * hidden, size_t(hidden) * sizeof(float));
+  });
 
   parallel(cpu, int64_t(tiles.size()) * intermediate, kRowGrain, [&](int64_t begin, int64_t end) {
     while (begin < end) {
@@ -120,7 +123,7 @@ void experts(Cpu& cpu, const MlpWeights& expert, std::span<const ExpertWork> wor
   size_t count = 0;
   int64_t rows = 0;
   const auto run = [&] {
-    run_tiles(cpu, expert, std::span(tiles).first(count), keep_by_rank);
+    run_tiles(cpu, expert, std::span(tiles).first(count), rows, keep_by_rank);
     count = 0;
     rows = 0;
   };

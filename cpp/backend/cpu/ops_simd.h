@@ -138,33 +138,35 @@ struct SimdOps {
   }
 
   // R rows of the state at once, so that there is other work while a sum waits for its last addition. Each element is
-  // read twice and written once a token, while its row is in the L1 cache.
+  // read and written once a token: the pass that updates it also sums what the next token will ask of it.
   template <int R>
   static void delta_rows(const DeltaRule& rule, int64_t first) {
     float* rows = rule.state + first * rule.key_dim;
     const int64_t n = rule.key_dim;
+    F recalled[R], deltas[R], sums[R];  // S k, beta * (v - S k), S q
+    for (int r = 0; r < R; ++r) recalled[r] = V::zero();
+    each(n, [&](int64_t i, auto part) {
+      const F key = load(rule.k + i, part);
+      for (int r = 0; r < R; ++r) recalled[r] = V::fma(load(rows + r * n + i, part), key, recalled[r]);
+    });
     for (int t = 0; t < rule.tokens; ++t) {
       const float* q = rule.q + t * rule.stride;
       const float* k = rule.k + t * rule.stride;
+      const float* next_k = t + 1 < rule.tokens ? k + rule.stride : k;
       const float* v = rule.v + t * rule.stride + first;
       const float decay = rule.decay[t * rule.gate_stride], beta = rule.beta[t * rule.gate_stride];
-      F sums[R], deltas[R];
-      for (int r = 0; r < R; ++r) sums[r] = V::zero();
-      each(n, [&](int64_t i, auto part) {
-        const F key = load(k + i, part);
-        for (int r = 0; r < R; ++r) sums[r] = V::fma(load(rows + r * n + i, part), key, sums[r]);
-      });
       for (int r = 0; r < R; ++r) {
-        deltas[r] = V::all(beta * (v[r] - decay * V::sum(sums[r])));
-        sums[r] = V::zero();
+        deltas[r] = V::all(beta * (v[r] - decay * V::sum(recalled[r])));
+        sums[r] = recalled[r] = V::zero();
       }
       each(n, [&](int64_t i, auto part) {
-        const F key = load(k + i, part), query = load(q + i, part), kept = V::all(decay);
+        const F key = load(k + i, part), query = load(q + i, part), next = load(next_k + i, part);
         for (int r = 0; r < R; ++r) {
           float* at = rows + r * n + i;
-          const F updated = V::fma(deltas[r], key, V::mul(kept, load(at, part)));
+          const F updated = V::fma(deltas[r], key, V::mul(V::all(decay), load(at, part)));
           store(at, updated, part);
           sums[r] = V::fma(updated, query, sums[r]);
+          recalled[r] = V::fma(updated, next, recalled[r]);
         }
       });
       for (int r = 0; r < R; ++r) rule.out[t * rule.out_stride + first + r] = V::sum(sums[r]);
@@ -172,7 +174,7 @@ struct SimdOps {
   }
 
   static void delta_rule(const DeltaRule& rule) {
-    constexpr int kRows = 8;
+    constexpr int kRows = 4;
     int64_t row = 0;
     for (; row + kRows <= rule.value_dim; row += kRows) delta_rows<kRows>(rule, row);
     for (; row < rule.value_dim; ++row) delta_rows<1>(rule, row);
