@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policy_simulator import LfuDecay, Lru, Pool, replay
+from policy_simulator import SHARES, LfuDecay, Lru, Pool, replay
 from traces import Chunk, Trace, overlap
 
 Floats = NDArray[np.float32]
 
-SHARES = (0.06, 0.12, 0.24, 0.36, 0.5)
 DTYPES = {"U32": np.uint32, "F32": np.float32, "BF16": np.uint16, "F16": np.float16}
 NIBBLES = np.stack([np.arange(256) & 15, np.arange(256) >> 4], 1).astype(np.float32)
 

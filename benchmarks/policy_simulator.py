@@ -1,7 +1,9 @@
 """Replays routing traces against replacement policies for the pool of experts.
 
-    policy_simulator.py study                      the tables of docs/experiments.md (synthetic traces)
-    policy_simulator.py replay TRACE --experts 256 a trace the engine recorded (format: traces.py)
+    policy_simulator.py TRACE --experts 256 --top 8
+
+TRACE is what the engine recorded (format: traces.py); policy_study.py makes the tables of docs/experiments.md from
+synthetic ones.
 
 A pool of `slots` experts is shared by all layers. A request names the experts one layer needs for one chunk; those that
 are resident are hits, the others are read, each into the slot of the resident expert with the lowest score. As in the
@@ -11,12 +13,18 @@ experts than there are slots.
 
 from __future__ import annotations
 
+import argparse
 import heapq
 import math
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
-from traces import Trace
+from traces import Trace, read_trace
+
+SHARES = (0.06, 0.12, 0.24, 0.36, 0.5)
 
 IN_FLIGHT = 16  # experts of one request that are pinned together: a decode step's, or the reads under way in prefill
 
@@ -60,7 +68,7 @@ class Lfu(Policy):
 
     def use(self, item: int, count: int, resident: bool) -> None:
         self._clock += 1
-        self.score[item] = math.floor(self.score[item]) + 1 + self._clock * 2.0**-32
+        self.score[item] = math.floor(self.score[item]) + 1 + self._clock * 2.0**-32  # the fraction breaks ties
 
     def evicted(self, item: int) -> None:
         if not self._ghosts:
@@ -85,21 +93,22 @@ class LfuAging(Policy):
 
 @dataclass(frozen=True)
 class Counting:
-    """How a chunk is counted. What an expert's use adds, and how far the decay's clock moves, in tokens."""
+    """How a chunk is counted: what a use adds, and how far the clock of the decay moves. A single token counts 1 in both."""
 
     add: Callable[[int], float]  # of the number of the chunk's tokens that chose the expert
     clock: Callable[[int, float], float]  # of the chunk's tokens, and of experts asked for over experts a token asks for
 
 
-ONCE = Counting(add=lambda chose: 1.0, clock=lambda tokens, asked: asked)
+ONCE = Counting(add=lambda chose: 1.0, clock=lambda tokens, asked: 1.0)  # as cpp/experts/policy.h counts
 
 
 class LfuDecay(Policy):
-    """LFU whose counts halve every `half_life` tokens.
+    """LFU whose counts halve every `half_life` ticks of the clock, which are tokens in decode.
 
     Not the counts shrink, the increment grows: a use at clock c is worth 2^(c / half_life). So order among idle items
-    never changes, and of two items with as many uses the later used wins. Scores are kept as their base-2 logarithm,
-    which cannot overflow.
+    never changes, and of two items with as many uses the later used wins. Of items used in the same chunks only, the
+    one used last goes first, since it is needed again last. Scores are kept as their base-2 logarithm, which cannot
+    overflow.
     """
 
     def __init__(
@@ -109,15 +118,23 @@ class LfuDecay(Policy):
         self._half_life, self._token_accesses = half_life, token_accesses
         self._counting, self._ghosts = counting, ghosts
         self._clock = 0.0
+        self._order = 0.0
 
     def begin(self, tokens: int, accesses: int) -> None:
         self._clock += self._counting.clock(tokens, accesses / self._token_accesses)
+        self._order = 0.0
 
     def use(self, item: int, count: int, resident: bool) -> None:
-        new = self._clock / self._half_life + math.log2(self._counting.add(count))
+        self._order += 1e-9
+        new = self._clock / self._half_life + math.log2(self._counting.add(count)) - self._order
         old = self.score[item]
         high, low = (new, old) if new > old else (old, new)
         self.score[item] = high + math.log2(1 + 2.0 ** (low - high))
+
+    def after_use(self, item: int) -> float:
+        """The score the item would have, had it been used in this chunk."""
+        new, old = self._clock / self._half_life, self.score[item]
+        return max(new, old) + math.log2(1 + 2.0 ** -abs(new - old))
 
     def evicted(self, item: int) -> None:
         if not self._ghosts:
@@ -169,6 +186,17 @@ class Pool:
         """The score of a resident has changed."""
         if not self.policy.rising:
             heapq.heappush(self._heap, (self.policy.score[item], item))
+
+    def coldest(self) -> float:
+        """The lowest score of a resident, for policies whose scores rise."""
+        heap, score = self._heap, self.policy.score
+        while True:
+            old, item = heap[0]
+            if self.resident[item] and old == score[item]:
+                return old
+            heapq.heappop(heap)
+            if self.resident[item]:
+                heapq.heappush(heap, (score[item], item))
 
     def _evict(self, pinned: Sequence[int]) -> None:
         heap, score = self._heap, self.policy.score
@@ -222,3 +250,41 @@ def replay(trace: Trace, pools: Sequence[Pool]) -> list[float]:
                 pinned = [*pinned, item][-IN_FLIGHT:]
         shares.append(hits / asked)
     return shares
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("trace", type=Path, metavar="TRACE")
+    parser.add_argument("--experts", type=int, required=True, help="of a layer")
+    parser.add_argument("--top", type=int, required=True, help="experts a token takes in each layer")
+    parser.add_argument("--warm", type=int, default=0, help="chunks that fill the pool and are not counted")
+    parser.add_argument("--half-life", type=float, nargs="+", default=[8, 16, 32, 64, 128, 300])
+    args = parser.parse_args()
+    try:
+        trace = read_trace(args.trace, args.experts)
+    except (OSError, ValueError) as error:
+        sys.exit(str(error))
+    policies: dict[str, Callable[[], Policy]] = {
+        "LRU": lambda: Lru(trace.items),
+        "LFU": lambda: Lfu(trace.items),
+        "LFUDA": lambda: LfuAging(trace.items),
+    }
+    for half_life in args.half_life:
+        policies[f"decay {half_life:g}"] = partial(LfuDecay, trace.items, half_life, trace.layers * args.top)
+    policies["optimum"] = lambda: Belady(trace)
+    print(f"{len(trace.chunks)} chunks, {trace.layers} layers; hits in decode with this share of the experts resident")
+    print(f"{'':10}" + "".join(f"{share:7.0%}" for share in SHARES))
+    for name, policy in policies.items():
+        rates = [decode_hits(trace, share, policy(), args.warm) for share in SHARES]
+        print(f"{name:10}" + "".join(f"{rate:7.1%}" for rate in rates), flush=True)
+
+
+def decode_hits(trace: Trace, share: float, policy: Policy, warm: int = 0) -> float:
+    """Hits of the decode steps after the first `warm` chunks, with one pool that holds `share` of all experts."""
+    rates = replay(trace, [Pool(int(trace.items * share), policy)])
+    decode = [rate for rate, chunk in zip(rates[warm:], trace.chunks[warm:], strict=True) if chunk.tokens == 1]
+    return sum(decode) / len(decode) if decode else math.nan
+
+
+if __name__ == "__main__":
+    main()
