@@ -34,12 +34,12 @@ class Model {
   // not finite.
   void logits(int first, int count, float* out);
 
-  // Reads the experts that the next layer is likely to choose while this one computes.
+  // In decode: reads the experts that the next layer is likely to choose while this one computes.
   void set_prefetch(bool on) { prefetch_ = on; }
 
  private:
   void moe(int layer, int tokens, const ForwardHooks& hooks);
-  void guess_next_layer(int layer, int tokens);
+  void guess_next_layer(int layer, int tokens, size_t experts_used);
 
   const ModelConfig& config_;
   const ModelWeights& weights_;
