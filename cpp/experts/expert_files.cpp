@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "experts/slot_memory.h"
 
 namespace swiftlet {
 
@@ -41,7 +42,9 @@ bool cache_is_faster(const Qpack& qpack) {
   if (layers.empty()) return false;
 
   std::mt19937 random{std::random_device{}()};
-  const PageMemory blob(qpack.max_stride);
+  SlotMemory memory(qpack.max_stride, {}, {});
+  memory.grow(qpack.max_stride);
+  std::byte* slot = memory.take();
   std::vector<double> seconds[2];  // buffered, direct
   double total = 0;
   for (int i = 0; i < 2 * kProbeReads && (total < kProbeSeconds || i < 2); ++i) {
@@ -51,7 +54,7 @@ bool cache_is_faster(const Qpack& qpack) {
     const uint64_t expert = random() % static_cast<uint64_t>(qpack.expert_count);
     const File file(qpack.layer_path(layer), direct);
     if (direct && !file.direct()) return false;  // all reads are buffered here anyway
-    seconds[direct].push_back(seconds_to_read(file, expert * stride, blob.data(), stride));
+    seconds[direct].push_back(seconds_to_read(file, expert * stride, slot, stride));
     total += seconds[direct].back();
   }
   return median(seconds[0]) * kClearlyFaster < median(seconds[1]);

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <cstring>
 #include <deque>
 #include <limits>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -72,7 +74,6 @@ struct ExpertStore::Request::Impl {
 
 struct ExpertStore::Impl {
   Impl(const Qpack& qpack, const ExpertStoreOptions& options, int min_slots);
-  ~Impl();
 
   // Called with the mutex held.
   int key_of(int layer, int expert) const { return layer * expert_count + expert; }
@@ -81,6 +82,7 @@ struct ExpertStore::Impl {
   std::byte* evict(int key);
   std::byte* evict_coldest();
   bool can_grow() const;
+  bool has_room() const;
   bool slot_obtainable() const;
   std::byte* obtain_slot();
   void trim();
@@ -147,11 +149,6 @@ ExpertStore::Impl::Impl(const Qpack& qpack, const ExpertStoreOptions& options, i
   if (!custom_read) files.emplace(qpack, options.io, budget);
 }
 
-ExpertStore::Impl::~Impl() {
-  for (Expert& expert : experts)
-    if (expert.slot) memory.unmap(expert.slot);
-}
-
 void ExpertStore::Impl::check(int layer, std::span<const int32_t> ids, bool ascending) const {
   if (layer < 0 || layer >= layer_count || strides[layer] == 0)
     fail(ErrorKind::Input, "layer ", layer, " has no experts");
@@ -198,19 +195,73 @@ std::byte* ExpertStore::Impl::evict_coldest() {
 
 bool ExpertStore::Impl::can_grow() const { return memory.mapped_bytes() + memory.slot_bytes() <= budget; }
 
+// While the pool is over its budget nothing is read, so that slots come out of use and can be given back.
+bool ExpertStore::Impl::has_room() const {
+  return can_grow() || (memory.has_free() && memory.mapped_bytes() <= budget);
+}
+
 bool ExpertStore::Impl::slot_obtainable() const {
-  return can_grow() || !policy.empty() ||
+  if (memory.mapped_bytes() > budget) return false;
+  return has_room() || !policy.empty() ||
          std::ranges::any_of(held, [&](int key) { return experts[key].where == Where::InSlot; });
 }
 
-std::byte* ExpertStore::Impl::obtain_slot() { return can_grow() ? memory.map() : evict_coldest(); }
+std::byte* ExpertStore::Impl::obtain_slot() {
+  if (memory.mapped_bytes() > budget) return nullptr;
+  if (!memory.has_free() && can_grow()) memory.grow(budget - memory.mapped_bytes());
+  return memory.has_free() ? memory.take() : evict_coldest();
+}
 
+// Gives memory back until the pool is within its budget, or as far as slots in use permit. The experts that were in
+// that memory move into the slots of colder ones.
 void ExpertStore::Impl::trim() {
-  while (memory.mapped_bytes() > budget) {
-    std::byte* slot = evict_coldest();
-    if (!slot) return;  // in use: again when they are released
-    memory.unmap(slot);
+  if (memory.mapped_bytes() <= budget) return;
+  const size_t slot_bytes = memory.slot_bytes();
+  size_t excess = (memory.mapped_bytes() - budget + slot_bytes - 1) / slot_bytes;
+
+  std::map<const std::byte*, int> occupied;
+  for (size_t key = 0; key < experts.size(); ++key)
+    if (experts[key].slot) occupied.emplace(experts[key].slot, static_cast<int>(key));
+  const auto in_use = [&](const auto& slot_and_key) {
+    const Expert& expert = experts[slot_and_key.second];
+    return expert.where == Where::Reading || expert.item >= 0;
+  };
+
+  std::vector<SlotMemory::Segment> segments = memory.segments();
+  std::ranges::sort(segments, {}, &SlotMemory::Segment::slots);  // few large ones are better than many small ones
+  std::vector<std::pair<SlotMemory::Segment, size_t>> cuts;      // and the slots to keep
+  std::vector<int> homeless;
+  for (const SlotMemory::Segment& segment : segments) {
+    if (excess == 0) break;
+    const size_t keep = segment.slots - std::min(segment.slots, excess);
+    const auto begin = occupied.lower_bound(segment.base + keep * slot_bytes);
+    const auto end = occupied.lower_bound(segment.base + segment.slots * slot_bytes);
+    if (std::any_of(begin, end, in_use)) continue;
+    for (auto it = begin; it != end; ++it) homeless.push_back(it->second);
+    memory.withdraw(segment, keep);
+    cuts.emplace_back(segment, keep);
+    excess -= segment.slots - keep;
   }
+
+  for (const int key : homeless) {
+    if (std::exchange(experts[key].held, false))
+      std::erase(held, key);
+    else
+      policy.remove(key);
+  }
+  std::ranges::sort(homeless, [&](int a, int b) { return policy.colder(b, a); });
+  for (const int key : homeless) {
+    std::byte* slot = memory.take();
+    if (!slot && !policy.empty() && policy.colder(policy.coldest(), key)) slot = evict_coldest();
+    if (!slot) {
+      evict(key);
+      continue;
+    }
+    std::memcpy(slot, experts[key].slot, strides[key / expert_count]);
+    experts[key].slot = slot;
+    policy.insert(key);
+  }
+  for (const auto& [segment, keep] : cuts) memory.cut(segment, keep);
 }
 
 // Makes the expert's slot available to others.
@@ -236,7 +287,7 @@ bool ExpertStore::Request::Impl::has_waiting() {
 // released: but for the next expert in order when no slot is about to be.
 bool ExpertStore::Impl::may_read_ahead(int key) const {
   const bool awaited = request->waiting == request->first && request->in_use.empty();
-  return request->taken < kReadAhead * threads.size() || awaited || can_grow() ||
+  return request->taken < kReadAhead * threads.size() || awaited || has_room() ||
          (!policy.empty() && policy.colder(policy.coldest(), key));
 }
 
@@ -259,8 +310,8 @@ std::optional<Read> ExpertStore::Impl::begin_needed() {
 
 std::optional<Read> ExpertStore::Impl::begin_guess() {
   auto chosen = guesses.begin();
-  if (!can_grow()) {
-    if (policy.empty()) return {};
+  if (!has_room()) {
+    if (!slot_obtainable() || policy.empty()) return {};
     const int victim = policy.coldest();
     chosen = std::ranges::find_if(guesses, [&](int guess) { return policy.guess_may_replace(guess, victim); });
     if (chosen == guesses.end()) return {};
@@ -292,7 +343,7 @@ void ExpertStore::Impl::end(const Read& read, const std::optional<Error>& error)
   --reads_in_flight;
   guesses_in_flight -= read.guess;
   if (error) {
-    memory.unmap(std::exchange(expert.slot, nullptr));
+    memory.give(std::exchange(expert.slot, nullptr));
     if (expert.item >= 0 && !request->error) request->error = error;
     if (expert.held) std::erase(held, read.key);
     expert = Expert{.item = expert.item};
@@ -413,8 +464,7 @@ void ExpertStore::Impl::drop_furthest(Request::Impl& open) {
   item.step = Step::Waiting;
   open.taken -= std::exchange(item.took, false);
   open.waiting = std::min(open.waiting, i);
-  const int key = key_of(open.layer, item.expert);
-  policy.insert(key);
+  memory.give(evict(key_of(open.layer, item.expert)));
   trim();
   wake(1);
 }

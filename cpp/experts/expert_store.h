@@ -26,8 +26,9 @@ struct ExpertStoreOptions {
   int io_threads = 8;         // reads in flight
   IoMode io = IoMode::Auto;
   double half_life = 300;  // of a use in the replacement policy, in passes over the layers (tokens, in decode)
-  // Called when slot memory comes into being and before it goes (a GPU maps it), one slot at a time. On any thread, one
-  // call at a time, with the store locked: they must not call it. May be empty.
+  // Called when slot memory comes into being and before it goes (a GPU maps it), in segments of many slots; one that
+  // is cut goes and comes back smaller. On any thread, one call at a time, with the store locked: they must not call
+  // it. May be empty.
   std::function<void(const std::byte* base, size_t bytes)> on_memory_added;
   std::function<void(const std::byte* base)> on_memory_removed;
   // Instead of reading the layer's file (tests: slow disks, short reads, errors). On the I/O threads. May be empty.
@@ -87,7 +88,7 @@ class ExpertStore {
   // use: when they are unpinned). Throws ErrorKind::Memory below min_slots.
   void set_budget(uint64_t bytes);
   uint64_t budget() const;
-  uint64_t resident_bytes() const;  // of slots in memory now
+  uint64_t resident_bytes() const;  // of slots mapped now: memory is taken in segments, at most 32 slots at a time
   uint64_t slot_bytes() const;
   bool direct_io() const;
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/memory.h"
 #include "experts/expert_files.h"
+#include "experts/slot_memory.h"
 
 namespace swiftlet {
 
@@ -24,6 +24,7 @@ IoBench bench_io(const Qpack& qpack, IoMode mode, int threads, double seconds) {
 
   using Clock = std::chrono::steady_clock;
   const ExpertFiles files(qpack, mode, 0);
+  SlotMemory memory(qpack.max_stride, {}, {});
   std::atomic<uint64_t> reads = 0, bytes = 0;
   std::mutex mutex;
   std::exception_ptr error;
@@ -31,13 +32,12 @@ IoBench bench_io(const Qpack& qpack, IoMode mode, int threads, double seconds) {
   const auto start = Clock::now();
   const auto end = start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 
-  const auto read_until_end = [&](unsigned thread) {
+  const auto read_until_end = [&](unsigned thread, std::byte* slot) {
     try {
       std::mt19937 random(seed + thread);
-      const PageMemory slot(qpack.max_stride);
       while (Clock::now() < end) {
         const int layer = layers[random() % layers.size()];
-        files.read(layer, static_cast<int>(random() % static_cast<unsigned>(qpack.expert_count)), slot.data());
+        files.read(layer, static_cast<int>(random() % static_cast<unsigned>(qpack.expert_count)), slot);
         ++reads;
         bytes += qpack.layouts[layer].stride;
       }
@@ -48,7 +48,10 @@ IoBench bench_io(const Qpack& qpack, IoMode mode, int threads, double seconds) {
   };
   {
     std::vector<std::jthread> workers;
-    for (int i = 0; i < threads; ++i) workers.emplace_back(read_until_end, static_cast<unsigned>(i));
+    for (int i = 0; i < threads; ++i) {
+      if (!memory.has_free()) memory.grow(static_cast<uint64_t>(threads - i) * qpack.max_stride);
+      workers.emplace_back(read_until_end, static_cast<unsigned>(i), memory.take());
+    }
   }
   if (error) std::rethrow_exception(error);
   const double elapsed = std::chrono::duration<double>(Clock::now() - start).count();

@@ -110,11 +110,15 @@ TEST_CASE("experts: hits, misses and bytes are counted exactly") {
 }
 
 TEST_CASE("experts: memory comes as it is used, and goes with the store") {
-  Bench bench(1, 8, 8);
+  Bench bench(1, 60, 50);
   CHECK(bench.memory.bytes() == 0);
   take(*bench.store, 0, {2, 7}, true);
-  CHECK(bench.memory.bytes() == 2 * kStride);
-  CHECK(bench.store->resident_bytes() == 2 * kStride);
+  CHECK(bench.memory.bytes() == 32 * kStride);  // a segment
+  take(*bench.store, 0, range(0, 32), true);
+  CHECK(bench.memory.bytes() == 32 * kStride);
+  take(*bench.store, 0, {32}, true);
+  CHECK(bench.memory.bytes() == 50 * kStride);
+  CHECK(bench.store->resident_bytes() == 50 * kStride);
   bench.store.reset();
   CHECK(bench.memory.bytes() == 0);
 }
@@ -363,8 +367,7 @@ TEST_CASE("experts: a guess takes no slot from the hot, nor from another guess")
   take(*bench.store, 0, {0, 7}, false);  // 7 is cold, all slots are taken
   const size_t before = bench.disk.begun().size();
   bench.store->guess(1, Ids{8, 9, 10});
-  bench.disk.wait_until_begun(before + 1);
-  bench.disk.wait_until_idle();
+  REQUIRE(eventually([&] { return bench.store->stats().reads == before + 1; }));
   take(*bench.store, 0, {0, 1}, false);
   CHECK(bench.disk.begun().size() == before + 1);  // only 8, in the place of 7
   const ExpertStats stats = bench.store->stats();
@@ -462,7 +465,7 @@ TEST_CASE("experts: closing the store waits for reads in flight and ends an open
           while (!request->next(true).empty()) {
           }
         }) == "the expert store was closed during a request");
-  CHECK(bench.memory.bytes() == 2 * kStride);  // the request may still look at its slots
+  CHECK(bench.memory.bytes() == 8 * kStride);  // the request may still look at its slots
   request.reset();
   CHECK(bench.memory.bytes() == 0);
 }
@@ -474,7 +477,6 @@ TEST_CASE("experts: shrinking gives the coldest back at once, growing takes memo
   Bench bench(1, 16, 8, 1);
   for (int token = 0; token < 3; ++token) take(*bench.store, 0, {4, 5, 6}, false);
   take(*bench.store, 0, {0, 1, 2, 3}, false);
-  CHECK(bench.memory.bytes() == 7 * kStride);
   bench.store->set_budget(3 * kStride + 100);
   CHECK(bench.memory.bytes() == 3 * kStride);
   CHECK(bench.store->resident_bytes() == 3 * kStride);
@@ -486,6 +488,27 @@ TEST_CASE("experts: shrinking gives the coldest back at once, growing takes memo
   CHECK(bench.memory.bytes() == 3 * kStride);
   take(*bench.store, 0, range(0, 16), true);
   CHECK(bench.memory.bytes() == 5 * kStride);
+}
+
+TEST_CASE("experts: shrinking keeps the hottest, wherever they lie") {
+  Bench bench(1, 100, 100, 4);
+  take(*bench.store, 0, range(0, 100), true);
+  CHECK(bench.memory.bytes() == 100 * kStride);
+  Ids hot;
+  for (int id = 0; id < 100; id += 3) hot.push_back(id);  // 34 of them, in all segments
+  take(*bench.store, 0, hot, true);
+  for (const int slots : {70, 40, 36, 34}) {
+    CAPTURE(slots);
+    bench.store->set_budget(slots * kStride);
+    CHECK(bench.memory.bytes() == slots * kStride);
+    const ExpertStats before = bench.store->stats();
+    CHECK(take(*bench.store, 0, hot, true) == hot);
+    CHECK(bench.store->stats().hits - before.hits == hot.size());
+  }
+  bench.store->set_budget(10 * kStride);
+  const uint64_t hits = bench.store->stats().hits;
+  CHECK(take(*bench.store, 0, hot, true) == hot);
+  CHECK(bench.store->stats().hits - hits == 10);
 }
 
 TEST_CASE("experts: shrinking during a request takes slots as they are released") {
