@@ -6,8 +6,6 @@ import argparse
 import time
 from pathlib import Path
 
-from swiftlet.cli.byte_progress import ByteProgress
-
 _DESCRIPTION = """\
 Makes a .qpack container, which swiftlet runs, from the folder of a downloaded checkpoint of the qwen3_next or
 qwen3_5_moe family: an MLX conversion (its quantized weights are kept byte for byte) or the original Hugging Face upload
@@ -17,11 +15,6 @@ qwen3_5_moe family: an MLX conversion (its quantized weights are kept byte for b
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = subparsers.add_parser("repack", help="make a container from a checkpoint", description=_DESCRIPTION)
-    add_arguments(parser)
-    parser.set_defaults(run=run)
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("checkpoint", type=Path, help="folder with config.json and the safetensors files")
     parser.add_argument(
         "container", type=Path, nargs="?", help="folder to make (default: the checkpoint's name with .qpack, here)"
@@ -37,9 +30,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="weights that share a scale: 32, 64 or 128 (default: 64)",
     )
     parser.add_argument("--overwrite", action="store_true", help="replace the container if there is one of this name")
+    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
+    from swiftlet.cli.byte_progress import ByteProgress
     from swiftlet.repack import repack
 
     start = time.monotonic()

@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from swiftlet.cli.byte_progress import ByteProgress
-
 _SHOWN = 20  # problems; the rest is counted
 
 _DESCRIPTION = """\
@@ -24,6 +22,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
+    from swiftlet.cli.byte_progress import ByteProgress
     from swiftlet.models import resolve
     from swiftlet.repack import verify
 

@@ -24,10 +24,6 @@ class Dimensions:
     moe_layers: tuple[bool, ...]  # True: routed experts, False: one dense MLP
     resident: dict[str, tuple[int, ...]]  # canonical name -> shape of every tensor that must be there
 
-    @property
-    def num_hidden_layers(self) -> int:
-        return len(self.linear_layers)
-
     def expert_shape(self, matrix: str) -> tuple[int, int]:
         shape = (self.moe_intermediate_size, self.hidden_size)
         return shape[::-1] if matrix == "down_proj" else shape
@@ -36,20 +32,22 @@ class Dimensions:
 def parse_config(config: dict[str, Any], path: Path) -> Dimensions:
     """Reads the dimensions from the content of config.json; `path` names it in errors."""
     model_type = config.get("model_type")
+    if model_type == "qwen3_5_moe_text":
+        model_type = "qwen3_5_moe"
     if model_type not in MODEL_TYPES:
         raise ContainerError(f"{path} has model_type {model_type!r}; swiftlet runs {' and '.join(MODEL_TYPES)}")
     text = config.get("text_config", config)
     if not isinstance(text, dict):
         raise ContainerError(f"{path} has a text_config that is not an object")
 
-    def number(key: str, default: int | None = None, least: int = 1) -> int:
-        value = text.get(key, default)
-        if type(value) is not int or not least <= value <= _MAX:
-            raise ContainerError(f"{path} has {key} {value!r}, which is not a number from {least} to {_MAX}")
+    def number(key: str, default: int | None = None) -> int:
+        value = default if text.get(key) is None else text[key]
+        if type(value) is not int or not 1 <= value <= _MAX:
+            raise ContainerError(f"{path} has {key} {value!r}, which is not a number from 1 to {_MAX}")
         return value
 
     def flag(key: str) -> bool:
-        value = text.get(key, config.get(key, False))
+        value = next((v for v in (text.get(key), config.get(key)) if v is not None), False)
         if not isinstance(value, bool):
             raise ContainerError(f"{path} has {key} {value!r}, which is neither true nor false")
         return value
@@ -67,7 +65,8 @@ def parse_config(config: dict[str, Any], path: Path) -> Dimensions:
         raise ContainerError(f"{path} describes no layer with routed experts; there is nothing to stream")
 
     hidden, vocab = number("hidden_size"), number("vocab_size")
-    heads, kv_heads, head_dim = number("num_attention_heads"), number("num_key_value_heads"), number("head_dim")
+    heads, kv_heads = number("num_attention_heads"), number("num_key_value_heads")
+    head_dim = number("head_dim", hidden // heads)
     key_heads, value_heads = number("linear_num_key_heads"), number("linear_num_value_heads")
     key_dim = key_heads * number("linear_key_head_dim")
     value_head_dim = number("linear_value_head_dim")
