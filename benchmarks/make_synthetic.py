@@ -194,7 +194,7 @@ def write_mlx(model: Model, folder: Path) -> None:
             size = 0
         shards[-1].append(tensor)
         size += tensor.nbytes
-    index = {}
+    index: dict[str, str] = {}
     for number, shard in enumerate(shards, 1):
         name = f"model-{number:05d}-of-{len(shards):05d}.safetensors"
         write_safetensors(folder / name, shard, hashed=False)
@@ -248,7 +248,7 @@ def main() -> None:
     parser.add_argument("--layers", type=int, default=0, help="write that many layers only")
     parser.add_argument("--experts", type=int, default=0, help="write that many experts a layer only")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--skew", type=float, default=1.0, help="scales the popularity of experts; 0: no skew but topics")
+    parser.add_argument("--skew", type=float, default=1.0, help="scales the popularity of experts; 0: topics only")
     parser.add_argument("--hashes", action="store_true", help="write hashes.json")
     action = parser.add_mutually_exclusive_group()
     action.add_argument("--measure", action="store_true", help="run the first --layers (4) layers in numpy and report")

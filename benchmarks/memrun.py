@@ -143,7 +143,7 @@ def run(command: list[str], group: Cgroup) -> tuple[int, dict[str, float]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--limit", type=parse_size, default=0, metavar="SIZE", help="memory, page cache included")
-    parser.add_argument("--cold", type=Path, action="append", default=[], metavar="PATH", help="drop from the page cache")
+    parser.add_argument("--cold", type=Path, action="append", default=[], metavar="PATH", help="drop from page cache")
     parser.add_argument("--quiet", type=float, default=0, metavar="SECONDS", help="wait so long at most for idle cores")
     parser.add_argument("--json", action="store_true", help="print what was used as one JSON object")
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND")

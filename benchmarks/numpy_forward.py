@@ -66,8 +66,8 @@ class Container:
     def matrix(self, name: str, rows: slice | NDArray[np.int64] = slice(None)) -> Floats:
         """[rows, cols] of a quantized matrix."""
         bits = self._quantization.get(self._prefix + name, self._quantization)["bits"]
-        parts = [np.asarray(self[f"{name}.{part}"][rows]) for part in ("weight", "scales", "biases")]
-        return dequantize(*parts, bits)
+        weight, scales, biases = (np.asarray(self[f"{name}.{part}"][rows]) for part in ("weight", "scales", "biases"))
+        return dequantize(weight, scales, biases, bits)
 
     def expert(self, layer: int, expert: int) -> dict[str, Floats]:
         """gate_proj, up_proj and down_proj of a routed expert."""
@@ -192,9 +192,7 @@ class Forward:
         key, value, each = c["linear_key_head_dim"], c["linear_value_head_dim"], heads // key_heads
         if self.weights.family == "qwen3_next":  # rows are grouped by key head
             fused = self._project(x, at + "in_proj_qkvz").reshape(tokens, key_heads, -1)
-            q, k, v, z = (
-                part.reshape(tokens, -1) for part in np.split(fused, np.cumsum([key, key, each * value]), -1)
-            )
+            q, k, v, z = (part.reshape(tokens, -1) for part in np.split(fused, np.cumsum([key, key, each * value]), -1))
             qkv = np.concatenate([q, k, v], -1)
             b, a = np.split(self._project(x, at + "in_proj_ba").reshape(tokens, key_heads, 2 * each), 2, -1)
             b, a = b.reshape(tokens, heads), a.reshape(tokens, heads)
@@ -212,7 +210,7 @@ class Forward:
             t = t / np.sqrt((t * t).sum(-1, keepdims=True) + np.float32(1e-6))
             return np.repeat(t, each, 1)
 
-        q, k, v = unit(q) / np.float32(np.sqrt(key)), unit(k), v.reshape(tokens, heads, value)
+        query, k, values = unit(q) / np.float32(np.sqrt(key)), unit(k), v.reshape(tokens, heads, value)
         softplus = np.logaddexp(a + self.weights.vector(at + "dt_bias"), np.float32(0))
         keep = np.exp(-np.exp(self.weights.vector(at + "A_log")) * softplus)[..., None, None]
         beta = sigmoid(b)[..., None]
@@ -220,11 +218,11 @@ class Forward:
         y = np.empty((tokens, heads, value), np.float32)
         for t in range(tokens):
             state *= keep[t]
-            missing = (v[t] - (state @ k[t][..., None])[..., 0]) * beta[t]
+            missing = (values[t] - (state @ k[t][..., None])[..., 0]) * beta[t]
             state += missing[..., None] * k[t][:, None, :]
-            y[t] = (state @ q[t][..., None])[..., 0]
-        y = self._normed(y, at + "norm") * silu(z.reshape(tokens, heads, value))
-        return self._project(y.reshape(tokens, -1), at + "out_proj")
+            y[t] = (state @ query[t][..., None])[..., 0]
+        gated = self._normed(y, at + "norm") * silu(z.reshape(tokens, heads, value))
+        return self._project(gated.reshape(tokens, -1), at + "out_proj")
 
 
 def recall(wanted: NDArray[np.int64], guessed: Floats, width: int) -> float:

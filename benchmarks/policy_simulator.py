@@ -47,6 +47,10 @@ class Policy:
     def evicted(self, item: int) -> None:
         """The item lost its slot."""
 
+    def spared(self, item: int) -> bool:
+        """Whether the item keeps its slot as long as another can be had, whatever its score."""
+        return False
+
 
 class Lru(Policy):
     def __init__(self, items: int) -> None:
@@ -93,10 +97,10 @@ class LfuAging(Policy):
 
 @dataclass(frozen=True)
 class Counting:
-    """How a chunk is counted: what a use adds, and how far the clock of the decay moves. A single token counts 1 in both."""
+    """How a chunk counts: what a use adds, and how far the clock of the decay moves. A single token: 1 in both."""
 
     add: Callable[[int], float]  # of the number of the chunk's tokens that chose the expert
-    clock: Callable[[int, float], float]  # of the chunk's tokens, and of experts asked for over experts a token asks for
+    clock: Callable[[int, float], float]  # of the chunk's tokens, and of its accesses over those of one token
 
 
 ONCE = Counting(add=lambda chose: 1.0, clock=lambda tokens, asked: 1.0)  # as cpp/experts/policy.h counts
@@ -112,9 +116,19 @@ class LfuDecay(Policy):
     """
 
     def __init__(
-        self, items: int, half_life: float, token_accesses: int, counting: Counting = ONCE, ghosts: bool = True
+        self,
+        items: int,
+        half_life: float,
+        token_accesses: int,
+        counting: Counting = ONCE,
+        ghosts: bool = True,
+        spare_latest: int = 0,
     ) -> None:
+        """`spare_latest`: with that many experts a layer, those that a layer's latest chunk used are spared."""
         self.score = [-math.inf] * items
+        self._experts = spare_latest
+        self._chunk = 0
+        self._latest: dict[int, int] = {}  # by item, and by ~layer: the latest chunk that used it
         self._half_life, self._token_accesses = half_life, token_accesses
         self._counting, self._ghosts = counting, ghosts
         self._clock = 0.0
@@ -123,13 +137,19 @@ class LfuDecay(Policy):
     def begin(self, tokens: int, accesses: int) -> None:
         self._clock += self._counting.clock(tokens, accesses / self._token_accesses)
         self._order = 0.0
+        self._chunk += 1
 
     def use(self, item: int, count: int, resident: bool) -> None:
         self._order += 1e-9
+        if self._experts:
+            self._latest[item] = self._latest[~(item // self._experts)] = self._chunk
         new = self._clock / self._half_life + math.log2(self._counting.add(count)) - self._order
         old = self.score[item]
         high, low = (new, old) if new > old else (old, new)
         self.score[item] = high + math.log2(1 + 2.0 ** (low - high))
+
+    def spared(self, item: int) -> bool:
+        return self._experts > 0 and self._latest[item] == self._latest[~(item // self._experts)]
 
     def after_use(self, item: int) -> float:
         """The score the item would have, had it been used in this chunk."""
@@ -200,8 +220,14 @@ class Pool:
 
     def _evict(self, pinned: Sequence[int]) -> None:
         heap, score = self._heap, self.policy.score
-        aside = []
+        aside: list[tuple[float, int]] = []
+        spared: list[tuple[float, int]] = []
         while True:
+            if not heap:
+                if not spared:
+                    raise ValueError("the pool is too small for the experts that are in use at once")
+                old, item = spared.pop(0)
+                break
             old, item = heapq.heappop(heap)
             if not self.resident[item]:
                 continue
@@ -210,9 +236,11 @@ class Pool:
                     heapq.heappush(heap, (score[item], item))
             elif item in pinned:
                 aside.append((old, item))
+            elif self.policy.spared(item):
+                spared.append((old, item))
             else:
                 break
-        for entry in aside:
+        for entry in aside + spared:
             heapq.heappush(heap, entry)
         self.resident[item] = False
         self.policy.evicted(item)
@@ -275,7 +303,10 @@ def main() -> None:
     print(f"{len(trace.chunks)} chunks, {trace.layers} layers; hits in decode with this share of the experts resident")
     print(f"{'':10}" + "".join(f"{share:7.0%}" for share in SHARES))
     for name, policy in policies.items():
-        rates = [decode_hits(trace, share, policy(), args.warm) for share in SHARES]
+        try:
+            rates = [decode_hits(trace, share, policy(), args.warm) for share in SHARES]
+        except ValueError as error:
+            sys.exit(f"{args.trace}: {error}")
         print(f"{name:10}" + "".join(f"{rate:7.1%}" for rate in rates), flush=True)
 
 

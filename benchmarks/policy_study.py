@@ -35,7 +35,7 @@ WARM = 200
 TEXT_35B, TEXT_80B = replace(LIKE_35B, layers=LAYERS), replace(LIKE_80B, layers=LAYERS)
 # The same hit rates under LRU as LIKE_35B, but with favourites that last: published figures do not tell which is right.
 STABLE_35B = replace(TEXT_35B, popularity=1.0, topic=0.75, topic_tokens=50)
-HALF_LIFE = 12  # the choice
+HALF_LIFE = 16  # the choice
 HALF_LIVES = (4, 8, 12, 16, 32, 64, 300)
 
 
@@ -65,6 +65,9 @@ def policies(trace: Trace, routing: Routing) -> dict[str, Callable[[], Policy]]:
     for half_life in HALF_LIVES:
         named[f"decay {half_life}"] = partial(LfuDecay, trace.items, half_life, a_token)
     named[f"decay {HALF_LIFE}, no ghosts"] = partial(LfuDecay, trace.items, HALF_LIFE, a_token, ghosts=False)
+    for half_life in (HALF_LIFE, 64):
+        spare = partial(LfuDecay, trace.items, half_life, a_token, spare_latest=trace.experts)
+        named[f"decay {half_life}, latest spared"] = spare
     named["optimum"] = partial(Belady, trace)
     return named
 
@@ -111,8 +114,9 @@ COUNTINGS = {
 def prompt_traces() -> Iterator[tuple[str, Trace]]:
     for size in (512, 2048):
         text = Text(TEXT_35B, 5)
-        yield f"prompt of 2048 in chunks of {size}, then decode", trace_of(
-            TEXT_35B, [*prefill(text, 2048, size), *decode(text, 256)]
+        yield (
+            f"prompt of 2048 in chunks of {size}, then decode",
+            trace_of(TEXT_35B, [*prefill(text, 2048, size), *decode(text, 256)]),
         )
     text = Text(TEXT_35B, 6)
     chunks: list[Chunk] = []

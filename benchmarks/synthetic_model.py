@@ -124,7 +124,7 @@ def from_bf16(bits: NDArray[np.uint16]) -> Floats:
 
 
 def _bytes(values: NDArray[Any]) -> Bytes:
-    return memoryview(np.ascontiguousarray(values)).cast("B")
+    return np.ascontiguousarray(values).data.cast("B")
 
 
 # The sixteen codes a random nibble is turned into: roughly normal about 8.
@@ -170,9 +170,13 @@ class Model:
             self._scale_pools[std] = Scales(_bytes(scales), _bytes(to_bf16(-8 * from_bf16(scales))))
         return self._scale_pools[std]
 
-    def matrix(self, name: str, rows: int, cols: int, gain: float = 1.0, quiet: int = 0, stack: int = 0) -> list[Tensor]:
-        """A 4-bit matrix, or a stack of them, with outputs `gain` times as large as its inputs. The first `quiet` rows
-        give almost nothing."""
+    def matrix(
+        self, name: str, rows: int, cols: int, gain: float = 1.0, quiet: int = 0, stack: int = 0
+    ) -> list[Tensor]:
+        """A 4-bit matrix, or a stack of them, with outputs `gain` times as large as its inputs.
+
+        The first `quiet` rows give almost nothing.
+        """
         random = self.random(name)
         std = gain / math.sqrt(cols)
         loud, silent = self._scales(std), self._scales(std / 256)
@@ -285,7 +289,7 @@ class Model:
         rms = residual_rms(self.shape.num_hidden_layers)
 
         def value(gain: float, columns: slice) -> float:
-            return gain * rms / (columns.stop - columns.start)
+            return gain * rms / float(columns.stop - columns.start)
 
         quiet = {0: 1e-3, TOPIC.start: value(topic, TOPIC), PASSAGE.start: value(passage, PASSAGE)}
         quiet[THEME.start] = value(theme, THEME)
@@ -342,13 +346,14 @@ class Model:
             tensors += self.matrix(attention + "q_proj", 2 * width, hidden)
             tensors += self.matrix(attention + "k_proj", s.num_key_value_heads * head, hidden)
             tensors += self.matrix(attention + "v_proj", s.num_key_value_heads * head, hidden)
-            tensors += self.matrix(attention + "o_proj", hidden, width, gain=ATTENTION_GAIN * growth(layer), quiet=QUIET)
+            gain = ATTENTION_GAIN * growth(layer)
+            tensors += self.matrix(attention + "o_proj", hidden, width, gain=gain, quiet=QUIET)
             tensors += [self._norm(attention + "q_norm", head), self._norm(attention + "k_norm", head)]
         tensors += self._affine8(at + "mlp.gate", self.router(layer))
-        shared, mlp_gain = at + "mlp.shared_expert", MLP_GAIN * growth(layer)
-        tensors += self.matrix(shared + ".gate_proj", s.shared_expert_intermediate_size, hidden)
-        tensors += self.matrix(shared + ".up_proj", s.shared_expert_intermediate_size, hidden)
-        tensors += self.matrix(shared + ".down_proj", hidden, s.shared_expert_intermediate_size, gain=mlp_gain, quiet=QUIET)
+        shared, width = at + "mlp.shared_expert", s.shared_expert_intermediate_size
+        tensors += self.matrix(shared + ".gate_proj", width, hidden)
+        tensors += self.matrix(shared + ".up_proj", width, hidden)
+        tensors += self.matrix(shared + ".down_proj", hidden, width, gain=MLP_GAIN * growth(layer), quiet=QUIET)
         gate = self.random(shared + "_gate").standard_normal((1, hidden), np.float32) / math.sqrt(hidden)
         return tensors + self._affine8(shared + "_gate", gate.astype(np.float32))
 
@@ -412,16 +417,14 @@ def residual_rms(layer: float) -> float:
 
 def shape_of(model: str, layers: int = 0, experts: int = 0) -> Shape:
     shape = MODELS[model]
-    return replace(
-        shape, num_hidden_layers=layers or shape.num_hidden_layers, num_experts=experts or shape.num_experts
-    )
+    return replace(shape, num_hidden_layers=layers or shape.num_hidden_layers, num_experts=experts or shape.num_experts)
 
 
 def config(shape: Shape) -> dict[str, Any]:
     """config.json, as an MLX conversion has it."""
     skip = {"model_type", "first_special", "rope_theta", "partial_rotary_factor"}
     text = {key: value for key, value in shape.__dict__.items() if key not in skip}
-    rope = {"rope_theta": shape.rope_theta, "partial_rotary_factor": shape.partial_rotary_factor}
+    rope: dict[str, Any] = {"rope_theta": shape.rope_theta, "partial_rotary_factor": shape.partial_rotary_factor}
     eos = shape.first_special + 2
     text |= {"hidden_act": "silu", "attention_bias": False, "tie_word_embeddings": False, "norm_topk_prob": True}
     quantization: dict[str, Any] = {"group_size": GROUP, "bits": 4, "mode": "affine"}

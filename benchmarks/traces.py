@@ -14,8 +14,8 @@ expert i of a layer at token t is
 
     popularity * g_i + topic * u_i(t) + w_i(t)
 
-with g_i a normal draw a session, u_i a unit AR(1) process that forgets over `topic_tokens`, w_i a unit AR(1) process with
-coefficient `rho`; a token takes the `top` highest. Layers are independent.
+with g_i a normal draw a session, u_i a unit AR(1) process that forgets over `topic_tokens`, w_i a unit AR(1) process
+with coefficient `rho`; a token takes the `top` highest. Layers are independent.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def read_trace(path: Path, experts: int) -> Trace:
             for layer, ids in sorted(record["layers"].items(), key=lambda entry: int(entry[0])):
                 counts = record.get("counts", {}).get(layer, [1] * len(ids))
                 if len(counts) != len(ids) or (ids and not 0 <= min(ids) <= max(ids) < experts):
-                    raise ValueError(f"layer {layer} has ids outside 0..{experts - 1}, or counts that do not match them")
+                    raise ValueError(f"layer {layer}: an id outside 0..{experts - 1}, or counts that do not match")
                 requests.append((int(layer), np.array(ids, np.int32), np.array(counts, np.int32)))
                 layers = max(layers, int(layer) + 1)
             chunks.append(Chunk(int(record["tokens"]), requests))
@@ -149,9 +149,9 @@ def decode(text: Text, tokens: int, guesses: int = 0) -> Iterator[Chunk]:
         chunk = Chunk(1, [(layer, ids, once) for layer, ids in enumerate(chosen)])
         if guesses:
             guessed = text.guessed(scores)
-            best = top_ids(guessed, guesses)
+            best = top_ids(guessed, guesses).astype(np.intp)
             order = np.argsort(-np.take_along_axis(guessed, best, 1), axis=1)
-            chunk.guesses = list(np.take_along_axis(best, order, 1))
+            chunk.guesses = list(np.take_along_axis(best, order, 1).astype(np.int32))
         yield chunk
 
 
