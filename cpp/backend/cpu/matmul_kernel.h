@@ -32,12 +32,16 @@ constexpr int64_t kPackedBytes = 256 << 10;  // of x, so that it stays in L2
 constexpr int kDecodeColumns = 512;          // of kRows rows as floats, so that they stay in L1
 constexpr int kScaleColumns = 2048;          // columns whose scales and biases are converted at a time
 constexpr int kGroupsAtOnce = kScaleColumns / 16;
+constexpr int kScaleFloats = kScaleColumns / 8;  // a vector for every 8 vectors of codes
 
+// body(0), .. body(N - 1), each with its number as a constant.
+template <class Body, int... K>
+[[gnu::always_inline]] inline void each(Body body, std::integer_sequence<int, K...>) {
+  (body(std::integral_constant<int, K>{}), ...);
+}
 template <int N, class Body>
 [[gnu::always_inline]] inline void unrolled(Body body) {
-  [&]<int... K>(std::integer_sequence<int, K...>) {
-    (body(std::integral_constant<int, K>{}), ...);
-  }(std::make_integer_sequence<int, N>{});
+  each(body, std::make_integer_sequence<int, N>{});
 }
 
 // ---- Codecs: how a block lies in memory, and its step K as floats ----
@@ -232,13 +236,69 @@ void convert_groups(const Matrix& w, const std::byte* stored, const RowSet& rows
   }
 }
 
-// ---- The kernel of one codec; kSplit: a block holds several groups ----
+// ---- Blocks and totals ----
 
-template <class S, class D, bool kSplit>
+// None: plain values. Group: one scale for a block. Lane: a block holds several groups, so its scales are a vector.
+enum class Scaling { None, Group, Lane };
+
+// Scales of a chunk of blocks, for each row of a set.
+template <class S>
+struct Scales {
+  int shift = 0;                              // Group: log2 of the blocks that share a scale
+  alignas(64) float of[kRows][kScaleFloats];  // Group: [group]; Lane: [block][lane]
+};
+
+// total + scale * sum: how the sum of a block joins a total.
+template <class S, Scaling kScaling>
+typename S::F join(typename S::F total, typename S::F sum, const Scales<S>& scales, int row, int64_t block) {
+  if constexpr (kScaling == Scaling::None)
+    return S::add(total, sum);
+  else if constexpr (kScaling == Scaling::Group)
+    return S::fma(S::broadcast(scales.of[row] + (block >> scales.shift)), sum, total);
+  else
+    return S::fma(S::load(scales.of[row] + block * S::kLanes), sum, total);
+}
+
+// T tokens against `count` blocks of decoded rows. codes: [count][Steps][kRows] vectors; x: a token every x_stride
+// floats; totals: [T][kRows] vectors.
+template <class S, int Steps, Scaling kScaling, int T>
+void tile(const float* codes, const Scales<S>& scales, const float* x, int64_t x_stride, int64_t count, float* totals) {
+  typename S::F total[T][kRows];
+  for (int t = 0; t < T; ++t)
+    for (int i = 0; i < kRows; ++i) total[t][i] = S::load(totals + (t * kRows + i) * S::kLanes);
+  for (int64_t b = 0; b < count; ++b) {
+    typename S::F sum[T][kRows];
+    for (int k = 0; k < Steps; ++k, codes += kRows * S::kLanes, x += S::kLanes) {
+      typename S::F xk[T];
+      for (int t = 0; t < T; ++t) xk[t] = S::load(x + t * x_stride);
+      for (int i = 0; i < kRows; ++i) {
+        const typename S::F q = S::load(codes + i * S::kLanes);
+        for (int t = 0; t < T; ++t) sum[t][i] = k == 0 ? S::mul(q, xk[t]) : S::fma(q, xk[t], sum[t][i]);
+      }
+    }
+    for (int t = 0; t < T; ++t)
+      for (int i = 0; i < kRows; ++i) total[t][i] = join<S, kScaling>(total[t][i], sum[t][i], scales, i, b);
+  }
+  for (int t = 0; t < T; ++t)
+    for (int i = 0; i < kRows; ++i) S::store(totals + (t * kRows + i) * S::kLanes, total[t][i]);
+}
+
+// Any number of tokens: tiles of T, then smaller ones for the rest.
+template <class S, int Steps, Scaling kScaling, int T = S::kTokens>
+void tiles(const float* codes, const Scales<S>& scales, const float* x, int64_t x_stride, int tokens, int64_t count,
+           float* totals) {
+  for (; tokens >= T; tokens -= T, x += T * x_stride, totals += T * kRows * S::kLanes)
+    tile<S, Steps, kScaling, T>(codes, scales, x, x_stride, count, totals);
+  if constexpr (T > 1)
+    if (tokens > 0) tiles<S, Steps, kScaling, T - 1>(codes, scales, x, x_stride, tokens, count, totals);
+}
+
+// ---- The kernel of one codec ----
+
+template <class S, class D, Scaling kScaling>
 class Kernel {
   using F = typename S::F;
   static constexpr int kLanes = S::kLanes;
-  static constexpr bool kScaled = D::kScale != 0;
   static_assert(kDecodeColumns % D::kColumns == 0);
 
  public:
@@ -246,8 +306,7 @@ class Kernel {
     blocks = (w.cols + D::kColumns - 1) / D::kColumns;
     const int64_t bytes = int64_t(w.weight_row_bytes());
     whole_blocks = bytes < D::kReads ? 0 : std::min((bytes - D::kReads) / D::kBytes + 1, w.cols / D::kColumns);
-    if constexpr (kScaled && !kSplit)
-      while (D::kColumns << shift < w.group_size) ++shift;
+    while (D::kColumns << shift < w.group_size) ++shift;
     x_floats = blocks * D::kColumns + (w.groups() + kLanes - 1) / kLanes * kLanes;
   }
 
@@ -276,12 +335,9 @@ class Kernel {
   }
 
  private:
-  // Scales of a row of blocks: a float for each group, or a vector for each block if it is split.
-  using Scales = float[kRows][kSplit ? kScaleColumns / D::kSteps : kGroupsAtOnce];
-
   const Matrix& w;
   int64_t blocks, whole_blocks;  // of a row; whole: the kernel may read them where they are
-  int shift = 0;                 // log2 of the blocks that share a scale
+  int shift = 0;                 // log2 of the blocks in a group
   int64_t x_floats;  // a packed token: x in the order of the steps, then the sums of its groups, both padded with zeros
 
   void pack(const float* x, float* out) const {
@@ -326,30 +382,20 @@ class Kernel {
   }
 
   // Scales of `count` blocks from `first` on.
-  void convert_scales(const RowSet& rows, int64_t first, int64_t count, Scales& out) const {
-    if constexpr (kScaled) {
-      const int64_t begin = first * D::kColumns / w.group_size;
-      const int64_t end = std::min(w.groups(), ((first + count) * D::kColumns + w.group_size - 1) / w.group_size);
-      if constexpr (kSplit) {
-        float scales[kRows][kGroupsAtOnce + kLanes];
-        convert_groups<S>(w, w.scales(), rows, begin, end - begin, D::kScale, scales);
-        const int parts = D::kColumns / w.group_size;
-        for (int i = 0; i < kRows; ++i)
-          for (int64_t b = 0; b < count; ++b) S::store(out[i] + b * kLanes, S::spread(scales[i] + b * parts, parts));
-      } else {
-        convert_groups<S>(w, w.scales(), rows, begin, end - begin, D::kScale, out);
-      }
+  void convert_scales(const RowSet& rows, int64_t first, int64_t count, Scales<S>& out) const {
+    out.shift = shift;
+    if constexpr (kScaling == Scaling::None) return;
+    const int64_t begin = first * D::kColumns / w.group_size;
+    const int64_t end = std::min(w.groups(), ((first + count) * D::kColumns + w.group_size - 1) / w.group_size);
+    if constexpr (kScaling == Scaling::Group) {
+      convert_groups<S>(w, w.scales(), rows, begin, end - begin, D::kScale, out.of);
+    } else {
+      float scales[kRows][kGroupsAtOnce + kLanes];
+      convert_groups<S>(w, w.scales(), rows, begin, end - begin, D::kScale, scales);
+      const int parts = D::kColumns / w.group_size;
+      for (int i = 0; i < kRows; ++i)
+        for (int64_t b = 0; b < count; ++b) S::store(out.of[i] + b * kLanes, S::spread(scales[i] + b * parts, parts));
     }
-  }
-
-  // total + scale * sum: how a block joins a total.
-  F join(F total, F sum, const float* scales, int64_t block) const {
-    if constexpr (!kScaled)
-      return S::add(total, sum);
-    else if constexpr (kSplit)
-      return S::fma(S::load(scales + block * kLanes), sum, total);
-    else
-      return S::fma(S::broadcast(scales + (block >> shift)), sum, total);
   }
 
   // Where a block of a row may be read: in place, or else in `copy`, padded with zeros.
@@ -362,82 +408,56 @@ class Kernel {
     return copy;
   }
 
-  [[gnu::noinline]] void one_token(const RowSet& rows, const float* packed, float* totals) const {
-    alignas(64) Scales scales;
+  // Blocks begin .. end - 1 of a chunk whose x starts at `x`, times one token. Row i has block `begin` at codes[i].
+  [[gnu::noinline]] void add_blocks(const std::byte* const* codes, const Scales<S>& scales, const float* x,
+                                    int64_t begin, int64_t end, float* totals) const {
+    // The next rows follow at this distance. Short rows end before the hardware's own prefetch gets going.
+    const int64_t ahead = kRows * int64_t(w.weight_row_bytes());
+    F total[kRows];
+    for (int i = 0; i < kRows; ++i) total[i] = S::load(totals + i * kLanes);
+    int64_t offset = 0;
+    for (int64_t b = begin; b < end; ++b, offset += D::kBytes) {
+      typename D::Raw raw[kRows];
+      for (int i = 0; i < kRows; ++i) {
+        raw[i] = D::load(codes[i] + offset);
+        for (int line = 0; line < D::kBytes; line += 64) __builtin_prefetch(codes[i] + offset + ahead + line);
+      }
+      F sum[kRows];
+      unrolled<D::kSteps>([&](auto k) __attribute__((always_inline)) {
+        const F xk = S::load(x + b * D::kColumns + k * kLanes);
+        for (int i = 0; i < kRows; ++i) {
+          const F q = D::template value<k>(raw[i]);
+          sum[i] = k == 0 ? S::mul(q, xk) : S::fma(q, xk, sum[i]);
+        }
+      });
+      for (int i = 0; i < kRows; ++i) total[i] = join<S, kScaling>(total[i], sum[i], scales, i, b);
+    }
+    for (int i = 0; i < kRows; ++i) S::store(totals + i * kLanes, total[i]);
+  }
+
+  void one_token(const RowSet& rows, const float* packed, float* totals) const {
+    Scales<S> scales;
     constexpr int64_t kChunk = kScaleColumns / D::kColumns;
     for (int64_t first = 0; first < blocks; first += kChunk) {
       const int64_t count = std::min(kChunk, blocks - first);
       convert_scales(rows, first, count, scales);
       const float* x = packed + first * D::kColumns;
 
-      // Blocks begin .. end - 1 of the chunk; that of row i and block `begin` is at codes[i].
-      const auto add_blocks = [&](const std::byte* const* codes, int64_t begin, int64_t end)
-                                  __attribute__((always_inline)) {
-                                    F total[kRows];
-                                    for (int i = 0; i < kRows; ++i) total[i] = S::load(totals + i * kLanes);
-                                    for (int64_t b = begin, offset = 0; b < end; ++b, offset += D::kBytes) {
-                                      typename D::Raw raw[kRows];
-                                      for (int i = 0; i < kRows; ++i) raw[i] = D::load(codes[i] + offset);
-                                      F sum[kRows];
-                                      unrolled<D::kSteps>([&](auto k) __attribute__((always_inline)) {
-                                        const F xk = S::load(x + b * D::kColumns + k * kLanes);
-                                        for (int i = 0; i < kRows; ++i) {
-                                          const F q = D::template value<k>(raw[i]);
-                                          sum[i] = k == 0 ? S::mul(q, xk) : S::fma(q, xk, sum[i]);
-                                        }
-                                      });
-                                      for (int i = 0; i < kRows; ++i) total[i] = join(total[i], sum[i], scales[i], b);
-                                    }
-                                    for (int i = 0; i < kRows; ++i) S::store(totals + i * kLanes, total[i]);
-                                  };
-
       const std::byte* codes[kRows];
       for (int i = 0; i < kRows; ++i) codes[i] = rows.codes[i] + first * D::kBytes;
-      const int64_t whole = std::min(count, whole_blocks - first);
-      add_blocks(codes, 0, whole);
-      for (int64_t b = std::max<int64_t>(whole, 0); b < count; ++b) {
+      const int64_t whole = std::clamp<int64_t>(whole_blocks - first, 0, count);
+      add_blocks(codes, scales, x, 0, whole, totals);
+      for (int64_t b = whole; b < count; ++b) {
         std::byte copies[kRows][D::kReads];
         for (int i = 0; i < kRows; ++i) codes[i] = block_at(rows.codes[i], first + b, copies[i]);
-        add_blocks(codes, b, b + 1);
+        add_blocks(codes, scales, x, b, b + 1, totals);
       }
     }
   }
 
-  // T tokens against `count` blocks of decoded rows; codes: [count][kSteps][kRows] vectors.
-  template <int T>
-  void tile(const float* codes, const Scales& scales, const float* x, int64_t count, float* totals) const {
-    F total[T][kRows];
-    for (int t = 0; t < T; ++t)
-      for (int i = 0; i < kRows; ++i) total[t][i] = S::load(totals + (t * kRows + i) * kLanes);
-    for (int64_t b = 0; b < count; ++b) {
-      F sum[T][kRows];
-      for (int k = 0; k < D::kSteps; ++k, codes += kRows * kLanes, x += kLanes) {
-        F xk[T];
-        for (int t = 0; t < T; ++t) xk[t] = S::load(x + t * x_floats);
-        for (int i = 0; i < kRows; ++i) {
-          const F q = S::load(codes + i * kLanes);
-          for (int t = 0; t < T; ++t) sum[t][i] = k == 0 ? S::mul(q, xk[t]) : S::fma(q, xk[t], sum[t][i]);
-        }
-      }
-      for (int t = 0; t < T; ++t)
-        for (int i = 0; i < kRows; ++i) total[t][i] = join(total[t][i], sum[t][i], scales[i], b);
-    }
-    for (int t = 0; t < T; ++t)
-      for (int i = 0; i < kRows; ++i) S::store(totals + (t * kRows + i) * kLanes, total[t][i]);
-  }
-
-  // Tiles of T tokens, then smaller ones for the rest.
-  template <int T>
-  void tiles(const float* codes, const Scales& scales, const float* x, int tokens, int64_t count, float* totals) const {
-    for (; tokens >= T; tokens -= T, x += T * x_floats, totals += T * kRows * kLanes)
-      tile<T>(codes, scales, x, count, totals);
-    if constexpr (T > 1)
-      if (tokens > 0) tiles<T - 1>(codes, scales, x, tokens, count, totals);
-  }
-
-  [[gnu::noinline]] void many_tokens(const RowSet& rows, const float* packed, int tokens, float* totals) const {
+  void many_tokens(const RowSet& rows, const float* packed, int tokens, float* totals) const {
     alignas(64) float codes[kRows * kDecodeColumns];
-    alignas(64) Scales scales;
+    Scales<S> scales;
     constexpr int64_t kChunk = kDecodeColumns / D::kColumns;
     for (int64_t first = 0; first < blocks; first += kChunk) {
       const int64_t count = std::min(kChunk, blocks - first);
@@ -450,7 +470,7 @@ class Kernel {
             S::store(codes + ((b * D::kSteps + k) * kRows + i) * kLanes, D::template value<k>(raw));
           });
         }
-      tiles<S::kTokens>(codes, scales, packed + first * D::kColumns, tokens, count, totals);
+      tiles<S, D::kSteps, kScaling>(codes, scales, packed + first * D::kColumns, x_floats, tokens, count, totals);
     }
   }
 };
@@ -460,11 +480,18 @@ class Kernel {
 template <class S>
 void matmul(const Matrix& w, const float* x, int64_t x_stride, int tokens, float* y, int64_t y_stride, int64_t begin,
             int64_t end) {
+  const auto run_scaled = [&]<class D, Scaling kScaling>() {
+    Kernel<S, D, kScaling>(w).run(x, x_stride, tokens, y, y_stride, begin, end);
+  };
   const auto run = [&]<class D>() {
-    if constexpr (D::kMaySplit) {
-      if (D::kColumns > w.group_size) return Kernel<S, D, true>(w).run(x, x_stride, tokens, y, y_stride, begin, end);
+    if constexpr (D::kScale == 0) {
+      run_scaled.template operator()<D, Scaling::None>();
+    } else if constexpr (D::kMaySplit) {
+      D::kColumns > w.group_size ? run_scaled.template operator()<D, Scaling::Lane>()
+                                 : run_scaled.template operator()<D, Scaling::Group>();
+    } else {
+      run_scaled.template operator()<D, Scaling::Group>();
     }
-    Kernel<S, D, false>(w).run(x, x_stride, tokens, y, y_stride, begin, end);
   };
   const auto run_stream = [&]<int B>() {
     constexpr int kMost = 8;  // steps of a block
