@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "base/error.h"
 
@@ -79,7 +78,7 @@ void Model::moe(int layer, int tokens, const ForwardHooks& hooks) {
   const ExpertPlan plan = plan_experts(routes, config_.num_experts);
 
   ExpertStore::Request request = store_.request(layer, plan.experts);  // reads of the misses begin
-  guess_next_layer(layer, tokens, plan.experts.size());
+  if (prefetch_ || tokens > Backend::kUnorderedTokens) guess_next_layer(layer, tokens);
   backend_.shared_expert(weights, tokens);  // under them
   const bool in_order = tokens > Backend::kUnorderedTokens;
   std::vector<ExpertWork> work;
@@ -94,21 +93,16 @@ void Model::moe(int layer, int tokens, const ForwardHooks& hooks) {
   backend_.end_moe(tokens);
 }
 
-// What the disk may do when the reads for this layer are done: while its experts and the next mixer compute.
-void Model::guess_next_layer(int layer, int tokens, size_t experts_used) {
+// What the disk may do once the reads for this layer are done, while its experts and the next mixer compute. The many
+// tokens of a long chunk choose much the same set of experts whether or not each guess is right, so there it always
+// pays.
+void Model::guess_next_layer(int layer, int tokens) {
   const int next = layer + 1;
   if (next == config_.num_hidden_layers || !config_.moe_layers[next]) return;
-  std::vector<int32_t> guesses;
-  if (experts_used >= size_t(config_.num_experts) * 3 / 4) {
-    // A chunk that used most experts here will use most there: no router needed.
-    guesses.resize(config_.num_experts);
-    std::iota(guesses.begin(), guesses.end(), 0);
-  } else if (prefetch_ && tokens <= Backend::kUnorderedTokens) {
-    guesses = backend_.guess(weights_.layers[next].moe, tokens).experts;
-    std::ranges::sort(guesses);
-    guesses.erase(std::unique(guesses.begin(), guesses.end()), guesses.end());
-  }
-  if (!guesses.empty()) store_.guess(next, guesses);
+  std::vector<int32_t> guesses = backend_.guess(weights_.layers[next].moe, tokens).experts;
+  std::ranges::sort(guesses);
+  guesses.erase(std::unique(guesses.begin(), guesses.end()), guesses.end());
+  store_.guess(next, guesses);
 }
 
 void Model::logits(int first, int count, float* out) {

@@ -39,7 +39,7 @@ class Model {
 
  private:
   void moe(int layer, int tokens, const ForwardHooks& hooks);
-  void guess_next_layer(int layer, int tokens, size_t experts_used);
+  void guess_next_layer(int layer, int tokens);
 
   const ModelConfig& config_;
   const ModelWeights& weights_;
