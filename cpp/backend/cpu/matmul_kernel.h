@@ -199,15 +199,16 @@ inline RowSet row_set(const Matrix& w, int64_t first, int count) {
   return rows;
 }
 
+// `groups` is that of a row (kernels keep it, Matrix divides for it).
 // out[i][g] = factor * scale (or bias) of group first + g of row i, for g < count; from there to a multiple of kLanes
 // 0.
 template <class S, int Stride>
-void convert_groups(const Matrix& w, const std::byte* stored, const RowSet& rows, int64_t first, int64_t count,
-                    float factor, float (*out)[Stride]) {
+void convert_groups(const Matrix& w, int64_t groups, const std::byte* stored, const RowSet& rows, int64_t first,
+                    int64_t count, float factor, float (*out)[Stride]) {
   const auto convert = [&](int64_t size, auto load) {
     const auto factors = S::set1(factor);
     for (int i = 0; i < kRows; ++i) {
-      const std::byte* row = stored + (rows.index[i] * w.groups() + first) * size;
+      const std::byte* row = stored + (rows.index[i] * groups + first) * size;
       int64_t g = 0;
       for (; g + S::kLanes <= count; g += S::kLanes) S::store(out[i] + g, S::mul(load(row + g * size), factors));
       if (g == count) continue;
@@ -306,8 +307,9 @@ class Kernel {
     blocks = (w.cols + D::kColumns - 1) / D::kColumns;
     const int64_t bytes = int64_t(w.weight_row_bytes());
     whole_blocks = bytes < D::kReads ? 0 : std::min((bytes - D::kReads) / D::kBytes + 1, w.cols / D::kColumns);
-    while (D::kColumns << shift < w.group_size) ++shift;
-    x_floats = blocks * D::kColumns + (w.groups() + kLanes - 1) / kLanes * kLanes;
+    groups = w.groups();
+    if constexpr (kScaling != Scaling::None) group_shift = std::countr_zero(unsigned(w.group_size));
+    x_floats = blocks * D::kColumns + (groups + kLanes - 1) / kLanes * kLanes;
   }
 
   void run(const float* x, int64_t x_stride, int tokens, float* y, int64_t y_stride, int64_t begin, int64_t end) const {
@@ -337,7 +339,8 @@ class Kernel {
  private:
   const Matrix& w;
   int64_t blocks, whole_blocks;  // of a row; whole: the kernel may read them where they are
-  int shift = 0;                 // log2 of the blocks in a group
+  int64_t groups;                // of a row
+  int group_shift = 0;           // log2 of the group size
   int64_t x_floats;  // a packed token: x in the order of the steps, then the sums of its groups, both padded with zeros
 
   void pack(const float* x, float* out) const {
@@ -350,12 +353,12 @@ class Kernel {
     }
     if constexpr (D::kBias != Bias::None) {
       float* sums = out + blocks * D::kColumns;
-      for (int64_t g = 0; g < w.groups(); ++g, x += w.group_size) {
+      for (int64_t g = 0; g < groups; ++g, x += w.group_size) {
         F sum = S::load(x);
         for (int c = kLanes; c < w.group_size; c += kLanes) sum = S::add(sum, S::load(x + c));
         sums[g] = S::sum(sum);
       }
-      for (int64_t g = w.groups(); g % kLanes != 0; ++g) sums[g] = 0;
+      for (int64_t g = groups; g % kLanes != 0; ++g) sums[g] = 0;
     }
   }
 
@@ -365,9 +368,9 @@ class Kernel {
     if constexpr (D::kBias != Bias::None) {
       const bool stored = D::kBias == Bias::Stored;
       alignas(64) float biases[kRows][kGroupsAtOnce];
-      for (int64_t first = 0; first < w.groups(); first += kGroupsAtOnce) {
-        const int64_t count = std::min<int64_t>(kGroupsAtOnce, w.groups() - first);
-        convert_groups<S>(w, stored ? w.biases() : w.scales(), rows, first, count, stored ? 1 : -6, biases);
+      for (int64_t first = 0; first < groups; first += kGroupsAtOnce) {
+        const int64_t count = std::min<int64_t>(kGroupsAtOnce, groups - first);
+        convert_groups<S>(w, groups, stored ? w.biases() : w.scales(), rows, first, count, stored ? 1 : -6, biases);
         for (int t = 0; t < tokens; ++t) {
           const float* sums = packed + t * x_floats + blocks * D::kColumns + first;
           for (int i = 0; i < kRows; ++i) {
@@ -383,16 +386,16 @@ class Kernel {
 
   // Scales of `count` blocks from `first` on.
   void convert_scales(const RowSet& rows, int64_t first, int64_t count, Scales<S>& out) const {
-    out.shift = shift;
     if constexpr (kScaling == Scaling::None) return;
-    const int64_t begin = first * D::kColumns / w.group_size;
-    const int64_t end = std::min(w.groups(), ((first + count) * D::kColumns + w.group_size - 1) / w.group_size);
+    const int64_t begin = first * D::kColumns >> group_shift;
+    const int64_t end = std::min(groups, ((first + count) * D::kColumns + w.group_size - 1) >> group_shift);
     if constexpr (kScaling == Scaling::Group) {
-      convert_groups<S>(w, w.scales(), rows, begin, end - begin, D::kScale, out.of);
+      out.shift = group_shift - std::countr_zero(unsigned(D::kColumns));
+      convert_groups<S>(w, groups, w.scales(), rows, begin, end - begin, D::kScale, out.of);
     } else {
       float scales[kRows][kGroupsAtOnce + kLanes];
-      convert_groups<S>(w, w.scales(), rows, begin, end - begin, D::kScale, scales);
-      const int parts = D::kColumns / w.group_size;
+      convert_groups<S>(w, groups, w.scales(), rows, begin, end - begin, D::kScale, scales);
+      const int parts = D::kColumns >> group_shift;
       for (int i = 0; i < kRows; ++i)
         for (int64_t b = 0; b < count; ++b) S::store(out.of[i] + b * kLanes, S::spread(scales[i] + b * parts, parts));
     }

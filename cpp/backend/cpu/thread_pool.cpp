@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <exception>
 #include <mutex>
 #include <system_error>
@@ -17,7 +18,25 @@ namespace {
 constexpr uint32_t kOpen = 1u << 31;
 constexpr int64_t kPiecesPerThread = 4;  // evens out threads of different speed
 
+// The loops of one token follow each other sooner than a sleeping thread can be woken. While they do, threads look for
+// the next loop for as long as this before they sleep.
+using Clock = std::chrono::steady_clock;
+constexpr Clock::duration kLook = std::chrono::microseconds(10);
+
 thread_local bool inside_loop = false;  // this thread runs a piece: loops it starts run on it alone
+
+// Waits until the value is not `old` any more.
+void wait_for_change(const std::atomic<uint32_t>& value, uint32_t old, bool look) {
+  for (const auto start = Clock::now(); look && Clock::now() - start < kLook;) {
+    if (value.load(std::memory_order_acquire) != old) return;
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+  }
+  value.wait(old, std::memory_order_acquire);
+}
 
 }  // namespace
 
@@ -29,6 +48,8 @@ struct ThreadPool::Impl {
   std::atomic<uint32_t> door{0};        // kOpen, and the number of workers inside
   std::atomic<uint32_t> generation{0};  // counts loops; workers sleep on it
   std::atomic<bool> stopping{false};
+  std::atomic<bool> burst{false};  // this loop came soon after the one before
+  Clock::time_point last_end{};
 
   const std::function<void(int64_t, int64_t)>* body = nullptr;
   int64_t count = 0;
@@ -73,7 +94,7 @@ struct ThreadPool::Impl {
 
   void work() {
     for (uint32_t seen = 0; !stopping.load();) {
-      generation.wait(seen);
+      wait_for_change(generation, seen, burst.load(std::memory_order_relaxed));
       seen = generation.load();
       if (enter()) {
         run_pieces();
@@ -83,6 +104,7 @@ struct ThreadPool::Impl {
   }
 
   void open_door(int64_t pieces) {
+    burst.store(Clock::now() - last_end < kLook, std::memory_order_relaxed);
     door.store(kOpen, std::memory_order_release);
     generation.fetch_add(1);
     if (pieces > int64_t(workers.size()))
@@ -93,7 +115,8 @@ struct ThreadPool::Impl {
 
   void shut_door() {
     uint32_t inside = door.fetch_and(~kOpen, std::memory_order_acq_rel) & ~kOpen;
-    for (; inside != 0; inside = door.load(std::memory_order_acquire)) door.wait(inside);
+    for (; inside != 0; inside = door.load(std::memory_order_acquire)) wait_for_change(door, inside, true);
+    last_end = Clock::now();
   }
 };
 
