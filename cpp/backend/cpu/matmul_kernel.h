@@ -16,6 +16,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -199,9 +200,8 @@ inline RowSet row_set(const Matrix& w, int64_t first, int count) {
   return rows;
 }
 
-// `groups` is that of a row (kernels keep it, Matrix divides for it).
-// out[i][g] = factor * scale (or bias) of group first + g of row i, for g < count; from there to a multiple of kLanes
-// 0.
+// out[i][g] = factor * stored[row i][first + g] for g < count, then 0 up to a multiple of kLanes. `stored` are the
+// scales or biases, `groups` of them a row.
 template <class S, int Stride>
 void convert_groups(const Matrix& w, int64_t groups, const std::byte* stored, const RowSet& rows, int64_t first,
                     int64_t count, float factor, float (*out)[Stride]) {
@@ -294,7 +294,7 @@ void tiles(const float* codes, const Scales<S>& scales, const float* x, int64_t 
     if (tokens > 0) tiles<S, Steps, kScaling, T - 1>(codes, scales, x, x_stride, tokens, count, totals);
 }
 
-// ---- The kernel of one codec ----
+// ---- The kernel of a codec D (one of those above) ----
 
 template <class S, class D, Scaling kScaling>
 class Kernel {
@@ -303,25 +303,25 @@ class Kernel {
   static_assert(kDecodeColumns % D::kColumns == 0);
 
  public:
-  explicit Kernel(const Matrix& matrix) : w(matrix) {
-    blocks = (w.cols + D::kColumns - 1) / D::kColumns;
-    const int64_t bytes = int64_t(w.weight_row_bytes());
-    whole_blocks = bytes < D::kReads ? 0 : std::min((bytes - D::kReads) / D::kBytes + 1, w.cols / D::kColumns);
-    groups = w.groups();
-    if constexpr (kScaling != Scaling::None) group_shift = std::countr_zero(unsigned(w.group_size));
-    x_floats = blocks * D::kColumns + (groups + kLanes - 1) / kLanes * kLanes;
+  explicit Kernel(const Matrix& matrix) : w_(matrix) {
+    blocks_ = (w_.cols + D::kColumns - 1) / D::kColumns;
+    const int64_t bytes = int64_t(w_.weight_row_bytes());
+    whole_blocks_ = bytes < D::kReads ? 0 : std::min((bytes - D::kReads) / D::kBytes + 1, w_.cols / D::kColumns);
+    groups_ = w_.groups();
+    if constexpr (kScaling != Scaling::None) group_shift_ = std::countr_zero(unsigned(w_.group_size));
+    x_floats_ = blocks_ * D::kColumns + (groups_ + kLanes - 1) / kLanes * kLanes;
   }
 
   void run(const float* x, int64_t x_stride, int tokens, float* y, int64_t y_stride, int64_t begin, int64_t end) const {
-    const int64_t fit = kPackedBytes / int64_t(sizeof(float)) / x_floats / S::kTokens * S::kTokens;
+    const int64_t fit = kPackedBytes / int64_t(sizeof(float)) / x_floats_ / S::kTokens * S::kTokens;
     const int most = int(std::clamp<int64_t>(fit, S::kTokens, kMaxTokens / S::kTokens * S::kTokens));
-    float* packed = matmul_scratch(size_t(x_floats) * size_t(std::min(tokens, most)));
+    float* packed = matmul_scratch(size_t(x_floats_) * size_t(std::min(tokens, most)));
     for (int first = 0; first < tokens; first += most) {
       const int count = std::min(most, tokens - first);
-      for (int t = 0; t < count; ++t) pack(x + (first + t) * x_stride, packed + t * x_floats);
+      for (int t = 0; t < count; ++t) pack(x + (first + t) * x_stride, packed + t * x_floats_);
       for (int64_t row = begin; row < end; row += kRows) {
         const int stored = int(std::min<int64_t>(kRows, end - row));
-        const RowSet rows = row_set(w, row, stored);
+        const RowSet rows = row_set(w_, row, stored);
         alignas(64) float totals[kMaxTokens * kRows * kLanes];  // [count][kRows] vectors
         start_totals(rows, packed, count, totals);
         if (count == 1)
@@ -331,34 +331,35 @@ class Kernel {
         for (int t = 0; t < count; ++t)
           for (int i = 0; i < stored; ++i)
             y[(first + t) * y_stride + row + i] =
-                S::sum(S::load(totals + (t * kRows + i) * kLanes)) + (w.bias ? w.bias[row + i] : 0.f);
+                S::sum(S::load(totals + (t * kRows + i) * kLanes)) + (w_.bias ? w_.bias[row + i] : 0.f);
       }
     }
   }
 
  private:
-  const Matrix& w;
-  int64_t blocks, whole_blocks;  // of a row; whole: the kernel may read them where they are
-  int64_t groups;                // of a row
-  int group_shift = 0;           // log2 of the group size
-  int64_t x_floats;  // a packed token: x in the order of the steps, then the sums of its groups, both padded with zeros
+  const Matrix& w_;
+  // Of a row. Whole blocks may be read where they are.
+  int64_t blocks_, whole_blocks_, groups_;
+  int group_shift_ = 0;  // log2 of the group size
+  // A packed token: x in the order of the steps, then the sums of its groups, both padded with zeros.
+  int64_t x_floats_;
 
   void pack(const float* x, float* out) const {
-    const int64_t whole = w.cols / D::kColumns;
+    const int64_t whole = w_.cols / D::kColumns;
     for (int64_t b = 0; b < whole; ++b) D::pack(x + b * D::kColumns, out + b * D::kColumns);
-    if (whole < blocks) {
+    if (whole < blocks_) {
       float padded[D::kColumns] = {};
-      std::memcpy(padded, x + whole * D::kColumns, size_t(w.cols - whole * D::kColumns) * sizeof(float));
+      std::memcpy(padded, x + whole * D::kColumns, size_t(w_.cols - whole * D::kColumns) * sizeof(float));
       D::pack(padded, out + whole * D::kColumns);
     }
     if constexpr (D::kBias != Bias::None) {
-      float* sums = out + blocks * D::kColumns;
-      for (int64_t g = 0; g < groups; ++g, x += w.group_size) {
+      float* sums = out + blocks_ * D::kColumns;
+      for (int64_t g = 0; g < groups_; ++g, x += w_.group_size) {
         F sum = S::load(x);
-        for (int c = kLanes; c < w.group_size; c += kLanes) sum = S::add(sum, S::load(x + c));
+        for (int c = kLanes; c < w_.group_size; c += kLanes) sum = S::add(sum, S::load(x + c));
         sums[g] = S::sum(sum);
       }
-      for (int64_t g = groups; g % kLanes != 0; ++g) sums[g] = 0;
+      for (int64_t g = groups_; g % kLanes != 0; ++g) sums[g] = 0;
     }
   }
 
@@ -368,11 +369,11 @@ class Kernel {
     if constexpr (D::kBias != Bias::None) {
       const bool stored = D::kBias == Bias::Stored;
       alignas(64) float biases[kRows][kGroupsAtOnce];
-      for (int64_t first = 0; first < groups; first += kGroupsAtOnce) {
-        const int64_t count = std::min<int64_t>(kGroupsAtOnce, groups - first);
-        convert_groups<S>(w, groups, stored ? w.biases() : w.scales(), rows, first, count, stored ? 1 : -6, biases);
+      for (int64_t first = 0; first < groups_; first += kGroupsAtOnce) {
+        const int64_t count = std::min<int64_t>(kGroupsAtOnce, groups_ - first);
+        convert_groups<S>(w_, groups_, stored ? w_.biases() : w_.scales(), rows, first, count, stored ? 1 : -6, biases);
         for (int t = 0; t < tokens; ++t) {
-          const float* sums = packed + t * x_floats + blocks * D::kColumns + first;
+          const float* sums = packed + t * x_floats_ + blocks_ * D::kColumns + first;
           for (int i = 0; i < kRows; ++i) {
             float* total = totals + (t * kRows + i) * kLanes;
             F sum = S::load(total);
@@ -387,15 +388,15 @@ class Kernel {
   // Scales of `count` blocks from `first` on.
   void convert_scales(const RowSet& rows, int64_t first, int64_t count, Scales<S>& out) const {
     if constexpr (kScaling == Scaling::None) return;
-    const int64_t begin = first * D::kColumns >> group_shift;
-    const int64_t end = std::min(groups, ((first + count) * D::kColumns + w.group_size - 1) >> group_shift);
+    const int64_t begin = first * D::kColumns >> group_shift_;
+    const int64_t end = std::min(groups_, ((first + count) * D::kColumns + w_.group_size - 1) >> group_shift_);
     if constexpr (kScaling == Scaling::Group) {
-      out.shift = group_shift - std::countr_zero(unsigned(D::kColumns));
-      convert_groups<S>(w, groups, w.scales(), rows, begin, end - begin, D::kScale, out.of);
+      out.shift = group_shift_ - std::countr_zero(unsigned(D::kColumns));
+      convert_groups<S>(w_, groups_, w_.scales(), rows, begin, end - begin, D::kScale, out.of);
     } else {
       float scales[kRows][kGroupsAtOnce + kLanes];
-      convert_groups<S>(w, groups, w.scales(), rows, begin, end - begin, D::kScale, scales);
-      const int parts = D::kColumns >> group_shift;
+      convert_groups<S>(w_, groups_, w_.scales(), rows, begin, end - begin, D::kScale, scales);
+      const int parts = D::kColumns >> group_shift_;
       for (int i = 0; i < kRows; ++i)
         for (int64_t b = 0; b < count; ++b) S::store(out.of[i] + b * kLanes, S::spread(scales[i] + b * parts, parts));
     }
@@ -404,9 +405,9 @@ class Kernel {
   // Where a block of a row may be read: in place, or else in `copy`, padded with zeros.
   const std::byte* block_at(const std::byte* row, int64_t block, std::byte* copy) const {
     const std::byte* place = row + block * D::kBytes;
-    if (block < whole_blocks) return place;
+    if (block < whole_blocks_) return place;
     std::memset(copy, 0, D::kReads);
-    const int64_t left = int64_t(w.weight_row_bytes()) - block * D::kBytes;
+    const int64_t left = int64_t(w_.weight_row_bytes()) - block * D::kBytes;
     std::memcpy(copy, place, size_t(std::min<int64_t>(left, D::kReads)));
     return copy;
   }
@@ -415,7 +416,7 @@ class Kernel {
   [[gnu::noinline]] void add_blocks(const std::byte* const* codes, const Scales<S>& scales, const float* x,
                                     int64_t begin, int64_t end, float* totals) const {
     // The next rows follow at this distance. Short rows end before the hardware's own prefetch gets going.
-    const int64_t ahead = kRows * int64_t(w.weight_row_bytes());
+    const int64_t ahead = kRows * int64_t(w_.weight_row_bytes());
     F total[kRows];
     for (int i = 0; i < kRows; ++i) total[i] = S::load(totals + i * kLanes);
     int64_t offset = 0;
@@ -441,14 +442,14 @@ class Kernel {
   void one_token(const RowSet& rows, const float* packed, float* totals) const {
     Scales<S> scales;
     constexpr int64_t kChunk = kScaleColumns / D::kColumns;
-    for (int64_t first = 0; first < blocks; first += kChunk) {
-      const int64_t count = std::min(kChunk, blocks - first);
+    for (int64_t first = 0; first < blocks_; first += kChunk) {
+      const int64_t count = std::min(kChunk, blocks_ - first);
       convert_scales(rows, first, count, scales);
       const float* x = packed + first * D::kColumns;
 
       const std::byte* codes[kRows];
       for (int i = 0; i < kRows; ++i) codes[i] = rows.codes[i] + first * D::kBytes;
-      const int64_t whole = std::clamp<int64_t>(whole_blocks - first, 0, count);
+      const int64_t whole = std::clamp<int64_t>(whole_blocks_ - first, 0, count);
       add_blocks(codes, scales, x, 0, whole, totals);
       for (int64_t b = whole; b < count; ++b) {
         std::byte copies[kRows][D::kReads];
@@ -462,8 +463,8 @@ class Kernel {
     alignas(64) float codes[kRows * kDecodeColumns];
     Scales<S> scales;
     constexpr int64_t kChunk = kDecodeColumns / D::kColumns;
-    for (int64_t first = 0; first < blocks; first += kChunk) {
-      const int64_t count = std::min(kChunk, blocks - first);
+    for (int64_t first = 0; first < blocks_; first += kChunk) {
+      const int64_t count = std::min(kChunk, blocks_ - first);
       convert_scales(rows, first, count, scales);
       for (int i = 0; i < kRows; ++i)
         for (int64_t b = 0; b < count; ++b) {
@@ -473,7 +474,7 @@ class Kernel {
             S::store(codes + ((b * D::kSteps + k) * kRows + i) * kLanes, D::template value<k>(raw));
           });
         }
-      tiles<S, D::kSteps, kScaling>(codes, scales, packed + first * D::kColumns, x_floats, tokens, count, totals);
+      tiles<S, D::kSteps, kScaling>(codes, scales, packed + first * D::kColumns, x_floats_, tokens, count, totals);
     }
   }
 };
