@@ -1,14 +1,14 @@
 // The blocks a layer needs. A backend computes; it knows nothing of files, sessions or policies.
 //
 // One chunk of T tokens goes through a backend as
-//     embed, then for each layer: delta_net | attention, then  mlp | route .. routes .. shared_expert .. experts* .. end_moe
-//     and at the end logits.
-// The residual stream x [T, hidden] f32 lives inside the backend between the calls. Calls may be queued (GPU); routes(),
-// logits(), hidden() and finish() wait for what was queued.
+//     embed, then for each layer: delta_net | attention, then  mlp | route .. routes .. shared_expert .. experts* ..
+//     end_moe and at the end logits.
+// The residual stream x [T, hidden] f32 lives inside the backend between the calls. Calls may be queued (GPU);
+// routes(), logits(), hidden() and finish() wait for what was queued.
 //
 // Contract: the result for a token does not depend on T, on the number of threads or on the order in which experts
-// arrive, not by a single bit. So every output element is summed in a fixed order, and the routed experts of a token are
-// added in ascending order of their id.
+// arrive, not by a single bit. So every output element is summed in a fixed order, and the routed experts of a token
+// are added in ascending order of their id.
 #pragma once
 
 #include <cstddef>
@@ -80,7 +80,8 @@ class Backend {
   virtual void add_memory(const std::byte* base, size_t bytes) = 0;
   virtual void remove_memory(const std::byte* base) = 0;
 
-  // The most tokens of one chunk from now on; allocates scratch. scratch_bytes says how much that is (the planner asks).
+  // The most tokens of one chunk from now on; allocates scratch. scratch_bytes says how much that is (the planner
+  // asks).
   virtual void reserve(int max_tokens) = 0;
   virtual size_t scratch_bytes(int max_tokens) const = 0;
 

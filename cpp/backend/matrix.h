@@ -10,7 +10,8 @@
 
 namespace swiftlet {
 
-// How weights are encoded. A row of codes is one little-endian bit stream, groups of `group_size` columns share a scale.
+// How weights are encoded. A row of codes is one little-endian bit stream, groups of `group_size` columns share a
+// scale.
 //   Plain   f32, f16 or bf16 values
 //   Affine  w = scale * code + bias; 2, 3, 4, 5, 6 or 8 bits, groups of 32, 64 or 128; scale and bias bf16, f16 or f32
 //   MxFp4   w = 2^(scale - 127) * e2m1(code), groups of 32, scale u8

@@ -26,8 +26,8 @@ struct AttentionWeights {
   Matrix q_proj;                      // [heads * 2 * head_dim, hidden]; rows of a head: query, then its gate
   Matrix k_proj;                      // [kv heads * head_dim, hidden]
   Matrix v_proj;
-  Matrix o_proj;                      // [hidden, heads * head_dim]
-  const float* q_norm = nullptr;      // [head_dim]
+  Matrix o_proj;                  // [hidden, heads * head_dim]
+  const float* q_norm = nullptr;  // [head_dim]
   const float* k_norm = nullptr;
 };
 

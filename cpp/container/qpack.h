@@ -28,16 +28,16 @@ struct ExpertLayout {
 };
 
 struct Qpack {
-  std::string path;              // the container's folder
-  std::string model_name;        // manifest "modelName"
-  std::string config_json;       // text of config.json
-  std::string generation_json;   // text of generation_config.json, or ""
-  SafetensorsFile resident;      // model.safetensors
+  std::string path;             // the container's folder
+  std::string model_name;       // manifest "modelName"
+  std::string config_json;      // text of config.json
+  std::string generation_json;  // text of generation_config.json, or ""
+  SafetensorsFile resident;     // model.safetensors
   int layer_count = 0;
   int expert_count = 0;
-  std::vector<bool> linear_layers;     // layout "linearLayers": true where the mixer is a DeltaNet
-  std::vector<ExpertLayout> layouts;   // one a layer
-  uint64_t max_stride = 0;             // the largest stride: the size of a pool slot
+  std::vector<bool> linear_layers;    // layout "linearLayers": true where the mixer is a DeltaNet
+  std::vector<ExpertLayout> layouts;  // one a layer
+  uint64_t max_stride = 0;            // the largest stride: the size of a pool slot
 
   std::string layer_path(int layer) const;  // packed_experts/layer_NN.bin
 };

@@ -34,9 +34,7 @@ def add_engine_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("off", "auto", "on"),
         help="read experts that the next layer is likely to want (default: off)",
     )
-    group.add_argument(
-        "--watch-pressure", action="store_true", help="give memory back while the system is short of it"
-    )
+    group.add_argument("--watch-pressure", action="store_true", help="give memory back while the system is short of it")
     group.add_argument("--trace", metavar="FILE", help="record which experts were asked for, as JSON lines")
     group.add_argument("-v", "--verbose", action="store_true", help="print the memory plan")
 
