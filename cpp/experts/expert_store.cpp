@@ -23,8 +23,11 @@ namespace swiftlet {
 
 namespace {
 
-// An expert that is needed waits behind the guesses in flight. Two keep most disks busy.
+// An expert that is needed waits behind the guesses in flight: few, but enough for the better part of a disk's speed.
 constexpr int kGuessesInFlight = 2;
+// Slots held by guesses that nobody has asked for yet. Reading on while a mixer computes needs no more, and more would
+// cost a long prompt the experts that its next chunk finds in the pool.
+constexpr size_t kGuessesHeld = 32;
 // Of a long request, slots taken by its reads, for each read that can be in flight: one being read, one being used.
 constexpr size_t kReadAhead = 2;
 
@@ -96,7 +99,7 @@ struct ExpertStore::Impl {
   void release_handed_out(Request::Impl& request);
   std::vector<ReadyExpert> take_ready(Request::Impl& request, bool in_order);
   void drop_furthest(Request::Impl& request);
-  void end_guesses_of(int layer);
+  void end_guesses(int layer, bool new_pass);
   void close(Request::Impl& request);
 
   void run_io();
@@ -141,6 +144,8 @@ ExpertStore::Impl::Impl(const Qpack& qpack, const ExpertStoreOptions& options, i
       policy(qpack.layer_count * qpack.expert_count, options.half_life),
       experts(static_cast<size_t>(qpack.layer_count) * static_cast<size_t>(qpack.expert_count)) {
   if (options.io_threads < 1) fail(ErrorKind::Input, options.io_threads, " I/O threads: at least 1 is needed");
+  if (!(options.half_life > 0))
+    fail(ErrorKind::Input, "a half-life of ", options.half_life, " passes: it must be positive");
   check_budget(budget);
   for (int layer = 0; layer < layer_count; ++layer) {
     strides.push_back(qpack.layouts[layer].stride);
@@ -168,8 +173,7 @@ void ExpertStore::Impl::check_budget(uint64_t bytes) const {
   }
 }
 
-// Slots
-// -----------------------------------------------------------------------------------------------------------------
+// Slots -----------------------------------------------------------------------------------------------
 
 std::byte* ExpertStore::Impl::evict(int key) {
   ++stats.evictions;
@@ -234,10 +238,11 @@ void ExpertStore::Impl::trim() {
   for (const SlotMemory::Segment& segment : segments) {
     if (excess == 0) break;
     const size_t keep = segment.slots - std::min(segment.slots, excess);
-    const auto begin = occupied.lower_bound(segment.base + keep * slot_bytes);
     const auto end = occupied.lower_bound(segment.base + segment.slots * slot_bytes);
-    if (std::any_of(begin, end, in_use)) continue;
-    for (auto it = begin; it != end; ++it) homeless.push_back(it->second);
+    // Not even the rest of it may be in use: a GPU unmaps the whole segment for a moment.
+    if (std::any_of(occupied.lower_bound(segment.base), end, in_use)) continue;
+    for (auto it = occupied.lower_bound(segment.base + keep * slot_bytes); it != end; ++it)
+      homeless.push_back(it->second);
     memory.withdraw(segment, keep);
     cuts.emplace_back(segment, keep);
     excess -= segment.slots - keep;
@@ -270,8 +275,7 @@ void ExpertStore::Impl::release(int key) {
   policy.insert(key);
 }
 
-// Reads
-// -----------------------------------------------------------------------------------------------------------------
+// Reads -----------------------------------------------------------------------------------------------
 
 void ExpertStore::Impl::wake(size_t reads) {
   for (size_t i = 0; i < std::min(reads, threads.size()); ++i) work.notify_one();
@@ -381,7 +385,7 @@ void ExpertStore::Impl::run_io() {
     std::optional<Read> read;
     if (request && !request->error && request->has_waiting())
       read = begin_needed();
-    else if (!guesses.empty() && guesses_in_flight < kGuessesInFlight)
+    else if (!guesses.empty() && guesses_in_flight < kGuessesInFlight && held.size() < kGuessesHeld)
       read = begin_guess();
     if (!read) {
       work.wait(lock);
@@ -405,19 +409,19 @@ void ExpertStore::Impl::stop() {
   for (std::thread& thread : threads) thread.join();
 }
 
-// The open request
-// ------------------------------------------------------------------------------------------------------
+// The open request ------------------------------------------------------------------------------------
 
-// The turn of this layer has come: what was guessed for it and is not asked for now was wrong.
-void ExpertStore::Impl::end_guesses_of(int layer) {
-  const auto of_layer = [&](int key) { return key / expert_count == layer; };
+// The turn of this layer has come, perhaps in a new pass: guesses for it, or of the pass before, that are not asked for
+// now were wrong.
+void ExpertStore::Impl::end_guesses(int layer, bool new_pass) {
+  const auto is_over = [&](int key) { return new_pass || key / expert_count == layer; };
   std::erase_if(guesses, [&](int key) {
-    if (!of_layer(key)) return false;
+    if (!is_over(key)) return false;
     if (experts[key].where == Where::Guessed) experts[key].where = Where::OnDisk;
     return true;
   });
   std::erase_if(held, [&](int key) {
-    if (!of_layer(key)) return false;
+    if (!is_over(key)) return false;
     experts[key].held = false;
     if (experts[key].where == Where::InSlot && experts[key].item < 0) policy.insert(key);
     return true;
@@ -460,7 +464,10 @@ void ExpertStore::Impl::drop_furthest(Request::Impl& open) {
   size_t i = open.items.size() - 1;
   while (open.items[i].step != Step::Ready) --i;
   Item& item = open.items[i];
-  if (std::exchange(item.hit, false)) --stats.hits, ++stats.misses;
+  if (std::exchange(item.hit, false)) {
+    --stats.hits;
+    ++stats.misses;
+  }
   item.step = Step::Waiting;
   open.taken -= std::exchange(item.took, false);
   open.waiting = std::min(open.waiting, i);
@@ -518,8 +525,7 @@ ExpertStore::Request::~Request() = default;
 
 std::vector<ReadyExpert> ExpertStore::Request::next(bool in_order) { return impl_->store->next(*impl_, in_order); }
 
-// The store
-// -------------------------------------------------------------------------------------------------------------
+// The store -------------------------------------------------------------------------------------------
 
 ExpertStore::ExpertStore(const Qpack& qpack, const ExpertStoreOptions& options, int min_slots)
     : impl_(std::make_shared<Impl>(qpack, options, min_slots)) {
@@ -539,8 +545,8 @@ ExpertStore::Request ExpertStore::request(int layer, std::span<const int32_t> id
   store.check(layer, ids, true);
   if (store.request) fail(ErrorKind::Input, "a request for experts is open already: finish or destroy it first");
 
-  if (layer <= store.last_layer) store.policy.begin_pass();
-  store.last_layer = layer;
+  const bool new_pass = layer <= std::exchange(store.last_layer, layer);
+  if (new_pass) store.policy.begin_pass();
 
   auto open = std::make_unique<Request::Impl>();
   open->layer = layer;
@@ -560,7 +566,7 @@ ExpertStore::Request ExpertStore::request(int layer, std::span<const int32_t> id
     const Step step = hit ? Step::Ready : expert.where == Where::Reading ? Step::Reading : Step::Waiting;
     open->items.push_back({id, step, hit, false});
   }
-  store.end_guesses_of(layer);
+  store.end_guesses(layer, new_pass);
   open->store = impl_;
   store.request = open.get();
   store.wake(to_read);

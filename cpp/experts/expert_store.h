@@ -25,10 +25,10 @@ struct ExpertStoreOptions {
   uint64_t budget_bytes = 0;  // of the pool; never exceeded by slots in memory
   int io_threads = 8;         // reads in flight
   IoMode io = IoMode::Auto;
-  double half_life = 300;  // of a use in the replacement policy, in passes over the layers (tokens, in decode)
-  // Called when slot memory comes into being and before it goes (a GPU maps it), in segments of many slots; one that
-  // is cut goes and comes back smaller. On any thread, one call at a time, with the store locked: they must not call
-  // it. May be empty.
+  double half_life = 16;  // of a use in the replacement policy, in passes over the layers (tokens, in decode)
+  // Called when slot memory comes into being and before it goes (a GPU maps it), in segments of many slots, none of
+  // them in use; one that is cut goes and comes back smaller. On any thread, one call at a time, with the store locked:
+  // they must not call it. The first may throw to refuse new memory, but not a segment that comes back. May be empty.
   std::function<void(const std::byte* base, size_t bytes)> on_memory_added;
   std::function<void(const std::byte* base)> on_memory_removed;
   // Instead of reading the layer's file (tests: slow disks, short reads, errors). On the I/O threads. May be empty.
@@ -80,12 +80,13 @@ class ExpertStore {
   // `experts`: ids without repeats, ascending.
   Request request(int layer, std::span<const int32_t> experts);
 
-  // Experts that may be needed soon: read in idle time into slots that nothing better occupies.
+  // Experts of a layer yet to come in this pass: read in idle time, in the order given, some tens at a time, into slots
+  // that nothing hotter occupies. Guesses for a layer end with the request for it.
   void guess(int layer, std::span<const int32_t> experts);
   void drop_guesses();
 
-  // Between two requests, from any thread: a new budget. Shrinking gives memory back to the system at once (slots in
-  // use: when they are unpinned). Throws ErrorKind::Memory below min_slots.
+  // A new budget, from any thread. Shrinking keeps the hottest experts and gives memory back to the system at once; of
+  // segments in use when they are unpinned, until when no read begins. Throws ErrorKind::Memory below min_slots.
   void set_budget(uint64_t bytes);
   uint64_t budget() const;
   uint64_t resident_bytes() const;  // of slots mapped now: memory is taken in segments, at most 32 slots at a time

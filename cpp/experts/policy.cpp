@@ -6,8 +6,7 @@ namespace swiftlet {
 
 namespace {
 
-constexpr double kGuessRate = 1.0 / 16;  // experts used in fewer of the passes give way to a guess
-constexpr int kRangeBits = 500;          // the weight of a use may grow by this power of two before all is scaled down
+constexpr int kRangeBits = 500;  // the weight of a use may grow by this power of two before all is scaled down
 
 }  // namespace
 
@@ -15,9 +14,8 @@ Policy::Policy(int keys, double half_life)
     : growth_(std::exp2(1 / half_life)), score_(keys, 0.0), last_use_(keys, 0), place_(keys, -1) {}
 
 void Policy::begin_pass() {
-  if (full_score_ > 0) weight_ *= growth_;
+  weight_ *= growth_;
   if (weight_ > std::ldexp(1.0, kRangeBits)) renormalise();
-  full_score_ += weight_;
 }
 
 void Policy::use(int key) {
@@ -41,10 +39,6 @@ void Policy::remove(int key) {
   put(place, last);
   sift_up(place);
   sift_down(place_[last]);
-}
-
-bool Policy::guess_may_replace(int guess, int victim) const {
-  return rate(victim) < kGuessRate || score_[victim] <= score_[guess] + weight_;
 }
 
 // Decay makes the older of two equally frequent experts the colder one. Equal scores are left for experts used in the
@@ -88,7 +82,6 @@ void Policy::sift_down(size_t place) {
 void Policy::renormalise() {
   for (double& score : score_) score = std::ldexp(score, -kRangeBits);
   weight_ = std::ldexp(weight_, -kRangeBits);
-  full_score_ = std::ldexp(full_score_, -kRangeBits);
   // Scores too small to be told apart are zero now, and are ordered by their last use.
   for (size_t place = heap_.size() / 2; place-- > 0;) sift_down(place);
 }

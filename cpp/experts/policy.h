@@ -19,8 +19,6 @@ class Policy {
   void begin_pass();
   // Counts a use in this pass. An expert that a chunk needs counts once, however many of its tokens chose it.
   void use(int key);
-  // The share of the recent passes that used the key, 0 to 1.
-  double rate(int key) const { return score_[key] / full_score_; }
 
   // The keys that may be evicted, O(log n) each.
   void insert(int key);
@@ -30,10 +28,9 @@ class Policy {
   int coldest() const { return heap_.front(); }  // of a heap that is not empty
   bool colder(int a, int b) const;               // would a be evicted before b?
 
-  // May a read that is only a guess take the slot of `victim`? Yes, if the victim is used so rarely that a guess, which
-  // comes true every other time, is likelier to be wanted; or if it would not be the hotter one once the guess came
-  // true.
-  bool guess_may_replace(int guess, int victim) const;
+  // May a read that is only a guess take the slot of `victim`? Not if the victim would still be the hotter one once the
+  // guess had come true.
+  bool guess_may_replace(int guess, int victim) const { return score_[victim] <= score_[guess] + weight_; }
 
  private:
   void put(size_t place, int key);
@@ -42,9 +39,8 @@ class Policy {
   void renormalise();
 
   // Instead of ageing all scores at each pass, the weight of a use grows: only ratios matter.
-  double growth_;          // of the weight, from pass to pass
-  double weight_ = 1;      // of a use in this pass
-  double full_score_ = 0;  // of a key used in every pass
+  double growth_;      // of the weight, from pass to pass
+  double weight_ = 1;  // of a use in this pass
   uint64_t uses_ = 0;
 
   std::vector<double> score_;       // by key

@@ -219,6 +219,15 @@ TEST_CASE("experts: a sweep leaves the hot ones in their slots") {
   CHECK(bench.store->stats().hits - before.hits == 2 * kHot);
 }
 
+TEST_CASE("experts: a long prompt finds a part of its last chunk in the pool") {
+  constexpr int kLayers = 8, kSlots = 64;
+  Bench bench(kLayers, 16, kSlots, 1);
+  for (int chunk = 0; chunk < 4; ++chunk)
+    for (int layer = 0; layer < kLayers; ++layer) take(*bench.store, layer, range(0, 16), true);
+  // Half of the experts fit. All but the slots that the reads pass through are hits, from the second chunk on.
+  CHECK(bench.store->stats().hits >= 3 * (kSlots - 4));
+}
+
 TEST_CASE("experts: a destroyed request drops what has not begun and keeps what has") {
   Bench bench(1, 16, 16, 2);
   bench.disk.hold();
@@ -277,12 +286,13 @@ TEST_CASE("experts: nonsense is refused") {
   CHECK(lacks(error_of(ErrorKind::Memory, [&] { ExpertStore(fake_qpack(2, 8), options, 4); }), {"49152", "65536"}) ==
         "");
   options.budget_bytes = 4 * kStride;
+  options.half_life = 0;
+  CHECK(lacks(error_of(ErrorKind::Input, [&] { ExpertStore(fake_qpack(2, 8), options, 4); }), {"half-life"}) == "");
   options.io_threads = 0;
   CHECK(lacks(error_of(ErrorKind::Input, [&] { ExpertStore(fake_qpack(2, 8), options, 4); }), {"I/O threads"}) == "");
 }
 
-// Guesses
-// ---------------------------------------------------------------------------------------------------------------
+// Guesses ---------------------------------------------------------------------------------------------
 
 TEST_CASE("experts: a guess read in time is a hit") {
   Bench bench(2, 8, 8, 2);
@@ -318,44 +328,63 @@ TEST_CASE("experts: a guess in flight is joined, a queued one is promoted, the w
 }
 
 TEST_CASE("experts: what is needed goes before guesses") {
-  Bench bench(2, 8, 8, 1);
+  Bench bench(3, 8, 8, 1);
+  take(*bench.store, 0, {}, true);
   bench.disk.hold();
-  bench.store->guess(1, Ids{0});
+  bench.store->guess(2, Ids{0});
   bench.disk.wait_until_begun(1);
-  bench.store->guess(1, Ids{1, 2});
-  ExpertStore::Request request = bench.store->request(0, Ids{5, 6});
+  bench.store->guess(2, Ids{1, 2});
+  ExpertStore::Request request = bench.store->request(1, Ids{5, 6});
   bench.disk.let_all();
-  take(request, 0, true);
+  take(request, 1, true);
   bench.disk.wait_until_begun(5);
-  CHECK(bench.disk.begun() == Keys{{1, 0}, {0, 5}, {0, 6}, {1, 1}, {1, 2}});
+  CHECK(bench.disk.begun() == Keys{{2, 0}, {1, 5}, {1, 6}, {2, 1}, {2, 2}});
 }
 
 TEST_CASE("experts: guesses leave threads for what is needed") {
-  Bench bench(2, 8, 16, 8);
+  Bench bench(3, 8, 16, 8);
+  take(*bench.store, 0, {}, true);
   bench.disk.hold();
-  bench.store->guess(1, range(0, 8));
+  bench.store->guess(2, range(0, 8));
   bench.disk.wait_until_begun(2);
-  ExpertStore::Request request = bench.store->request(0, range(0, 6));
+  ExpertStore::Request request = bench.store->request(1, range(0, 6));
   bench.disk.wait_until_begun(8);
   size_t guessed = 0;
-  for (const auto& [layer, expert] : bench.disk.begun()) guessed += layer == 1;
+  for (const auto& [layer, expert] : bench.disk.begun()) guessed += layer == 2;
   CHECK(guessed == 2);
   bench.disk.let_all();
-  take(request, 0, true);
+  take(request, 1, true);
+}
+
+TEST_CASE("experts: guesses hold a part of the pool, until the next pass at the latest") {
+  Bench bench(2, 64, 128, 4);
+  take(*bench.store, 0, {0}, true);
+  bench.store->guess(1, range(0, 64));
+  REQUIRE(eventually([&] { return bench.store->stats().reads == 1 + 32; }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  CHECK(bench.disk.begun().size() == 1 + 32);
+
+  take(*bench.store, 0, {0}, true);  // the request for layer 1 never came
+  bench.store->guess(1, range(32, 64));
+  REQUIRE(eventually([&] { return bench.store->stats().reads == 1 + 64; }));
+  take(*bench.store, 1, range(0, 64), true);
+  CHECK(bench.store->stats().hits == 1 + 64);
+  CHECK(bench.store->stats().guess_hits == 64);
 }
 
 TEST_CASE("experts: dropped guesses are not read") {
-  Bench bench(2, 8, 8, 1);
+  Bench bench(3, 8, 8, 1);
+  take(*bench.store, 0, {}, true);
   bench.disk.hold();
-  bench.store->guess(1, Ids{0, 1, 2});
+  bench.store->guess(2, Ids{0, 1, 2});
   bench.disk.wait_until_begun(1);
   bench.store->drop_guesses();
   bench.disk.let_all();
-  take(*bench.store, 0, {1}, true);
-  CHECK(bench.disk.begun() == Keys{{1, 0}, {0, 1}});
-  bench.store->guess(1, Ids{1});  // may be guessed again
+  take(*bench.store, 1, {1}, true);
+  CHECK(bench.disk.begun() == Keys{{2, 0}, {1, 1}});
+  bench.store->guess(2, Ids{1});  // may be guessed again
   bench.disk.wait_until_begun(3);
-  CHECK(bench.disk.begun().back() == FakeDisk::Key{1, 1});
+  CHECK(bench.disk.begun().back() == FakeDisk::Key{2, 1});
 }
 
 TEST_CASE("experts: a guess takes no slot from the hot, nor from another guess") {
@@ -389,14 +418,16 @@ TEST_CASE("experts: a wrong guess is the first to go") {
 }
 
 TEST_CASE("experts: a pool full of guesses still serves what is needed") {
-  Bench bench(2, 16, 4, 2);
-  bench.store->guess(1, range(0, 4));
-  REQUIRE(eventually([&] { return bench.store->stats().reads == 4; }));
-  for (const bool in_order : {false, true}) CHECK(sorted(take(*bench.store, 0, range(0, 8), in_order)) == range(0, 8));
+  for (const bool in_order : {false, true}) {
+    Bench bench(3, 16, 4, 2);
+    take(*bench.store, 0, {}, true);
+    bench.store->guess(2, range(0, 4));
+    REQUIRE(eventually([&] { return bench.store->stats().reads == 4; }));
+    CHECK(sorted(take(*bench.store, 1, range(0, 8), in_order)) == range(0, 8));
+  }
 }
 
-// Errors
-// ----------------------------------------------------------------------------------------------------------------
+// Errors ----------------------------------------------------------------------------------------------
 
 TEST_CASE("experts: a read that fails names layer, expert and file, and the store goes on") {
   for (const bool in_order : {true, false}) {
@@ -470,8 +501,7 @@ TEST_CASE("experts: closing the store waits for reads in flight and ends an open
   CHECK(bench.memory.bytes() == 0);
 }
 
-// The budget
-// ------------------------------------------------------------------------------------------------------------
+// The budget ------------------------------------------------------------------------------------------
 
 TEST_CASE("experts: shrinking gives the coldest back at once, growing takes memory on demand") {
   Bench bench(1, 16, 8, 1);
@@ -517,9 +547,11 @@ TEST_CASE("experts: shrinking during a request takes slots as they are released"
     Bench bench(1, 32, 8, 2);
     take(*bench.store, 0, range(8, 16), true);
     ExpertStore::Request request = bench.store->request(0, range(0, 32));
-    Ids taken = ids_of(request.next(in_order));
+    const std::vector<ReadyExpert> in_use = request.next(in_order);
+    Ids taken = ids_of(in_use);
     bench.store->set_budget(2 * kStride);
-    CHECK(bench.store->resident_bytes() <= 8 * kStride);
+    CHECK(bench.store->resident_bytes() == 8 * kStride);  // one segment, not to be touched
+    for (const ReadyExpert& r : in_use) CHECK(holds_blob(0, r.expert, r.slot, kStride));
     uint64_t resident = bench.store->resident_bytes();
     for (;;) {
       const Ids ids = ids_of(request.next(in_order));
@@ -549,8 +581,7 @@ TEST_CASE("experts: a shrink while next() waits does not hang it") {
   CHECK(bench.memory.bytes() == 1 * kStride);
 }
 
-// Files
-// -----------------------------------------------------------------------------------------------------------------
+// Files -----------------------------------------------------------------------------------------------
 
 TEST_CASE("experts: blobs come from the layer's file, each with its layer's stride") {
   const TempFolder folder;
