@@ -4,7 +4,10 @@
 // folder in memory. The seeds lie one step from the edges: a byte at the very end of the stride, neighbours that touch.
 //
 //   CXX=clang++ cmake -S . -B build/fuzz -DSWIFTLET_FUZZ=ON && cmake --build build/fuzz --target fuzz_container
-//   mkdir -p build/corpus && build/fuzz/fuzz_container -dict=tests/fuzz/container.dict build/corpus tests/fuzz/corpus
+//   mkdir -p build/found
+//   build/fuzz/fuzz_container -dict=tests/fuzz/container.dict build/found tests/fuzz/seeds/layout
+//
+// One kind at a time (layout, manifest, safetensors): in a common corpus the other two crowd the layouts out.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
