@@ -4,8 +4,8 @@
 // q the codes of a block as floats
 //     y = sum over groups (bias * sum of x) + sum over blocks (scale * sum of q x),
 // where the group sums of x are computed once a call. Lane l of a block's sum adds the columns of lane l in the order
-// of the steps; lanes are added at the very end. That order is the same for one token (codes go from the register
-// straight into the sum) and for many (codes of a few rows become floats in L1, then meet several tokens at a time),
+// of the steps; lanes are added at the very end. That order is the same for few tokens (codes go from the register
+// straight into the sums) and for many (codes of a few rows become floats in L1, then meet several tokens at a time),
 // so the bits of an output element never depend on what else is computed.
 //
 // A block is `kSteps` vectors of codes. Codes of 2 and 4 bits are taken as they lie: lane l holds a 32-bit word, step k
@@ -28,7 +28,8 @@ namespace swiftlet {
 namespace {
 
 constexpr int kRows = 4;                     // rows of W that go through a loop together
-constexpr int kMaxTokens = 48;               // tokens that share the decoding of a row
+constexpr int kFewTokens = 6;                // up to here a row is decoded anew for every two tokens
+constexpr int kMaxTokens = 48;               // from there on it is decoded once for up to so many
 constexpr int64_t kPackedBytes = 256 << 10;  // of x, so that it stays in L2
 constexpr int kDecodeColumns = 512;          // of kRows rows as floats, so that they stay in L1
 constexpr int kScaleColumns = 2048;          // columns whose scales and biases are converted at a time
@@ -324,8 +325,8 @@ class Kernel {
         const RowSet rows = row_set(w_, row, stored);
         alignas(64) float totals[kMaxTokens * kRows * kLanes];  // [count][kRows] vectors
         start_totals(rows, packed, count, totals);
-        if (count == 1)
-          one_token(rows, packed, totals);
+        if (count <= kFewTokens)
+          few_tokens(rows, packed, count, totals);
         else
           many_tokens(rows, packed, count, totals);
         for (int t = 0; t < count; ++t)
@@ -412,13 +413,16 @@ class Kernel {
     return copy;
   }
 
-  // Blocks begin .. end - 1 of a chunk whose x starts at `x`, times one token. Row i has block `begin` at codes[i].
+  // T tokens against blocks begin .. end - 1 of a chunk, decoded in registers. Row i has block `begin` at codes[i], a
+  // token has block 0 at x. totals: [T][kRows] vectors.
+  template <int T>
   [[gnu::noinline]] void add_blocks(const std::byte* const* codes, const Scales<S>& scales, const float* x,
                                     int64_t begin, int64_t end, float* totals) const {
     // The next rows follow at this distance. Short rows end before the hardware's own prefetch gets going.
     const int64_t ahead = kRows * int64_t(w_.weight_row_bytes());
-    F total[kRows];
-    for (int i = 0; i < kRows; ++i) total[i] = S::load(totals + i * kLanes);
+    F total[T][kRows];
+    for (int t = 0; t < T; ++t)
+      for (int i = 0; i < kRows; ++i) total[t][i] = S::load(totals + (t * kRows + i) * kLanes);
     int64_t offset = 0;
     for (int64_t b = begin; b < end; ++b, offset += D::kBytes) {
       typename D::Raw raw[kRows];
@@ -426,35 +430,44 @@ class Kernel {
         raw[i] = D::load(codes[i] + offset);
         for (int line = 0; line < D::kBytes; line += 64) __builtin_prefetch(codes[i] + offset + ahead + line);
       }
-      F sum[kRows];
+      F sum[T][kRows];
       unrolled<D::kSteps>([&](auto k) __attribute__((always_inline)) {
-        const F xk = S::load(x + b * D::kColumns + k * kLanes);
+        F xk[T];
+        for (int t = 0; t < T; ++t) xk[t] = S::load(x + t * x_floats_ + b * D::kColumns + k * kLanes);
         for (int i = 0; i < kRows; ++i) {
           const F q = D::template value<k>(raw[i]);
-          sum[i] = k == 0 ? S::mul(q, xk) : S::fma(q, xk, sum[i]);
+          for (int t = 0; t < T; ++t) sum[t][i] = k == 0 ? S::mul(q, xk[t]) : S::fma(q, xk[t], sum[t][i]);
         }
       });
-      for (int i = 0; i < kRows; ++i) total[i] = join<S, kScaling>(total[i], sum[i], scales, i, b);
+      for (int t = 0; t < T; ++t)
+        for (int i = 0; i < kRows; ++i) total[t][i] = join<S, kScaling>(total[t][i], sum[t][i], scales, i, b);
     }
-    for (int i = 0; i < kRows; ++i) S::store(totals + i * kLanes, total[i]);
+    for (int t = 0; t < T; ++t)
+      for (int i = 0; i < kRows; ++i) S::store(totals + (t * kRows + i) * kLanes, total[t][i]);
   }
 
-  void one_token(const RowSet& rows, const float* packed, float* totals) const {
+  void few_tokens(const RowSet& rows, const float* packed, int tokens, float* totals) const {
     Scales<S> scales;
     constexpr int64_t kChunk = kScaleColumns / D::kColumns;
     for (int64_t first = 0; first < blocks_; first += kChunk) {
       const int64_t count = std::min(kChunk, blocks_ - first);
       convert_scales(rows, first, count, scales);
-      const float* x = packed + first * D::kColumns;
-
+      const auto add = [&](const std::byte* const* codes, int64_t begin, int64_t end) {
+        for (int t = 0; t < tokens; t += 2) {
+          const float* x = packed + t * x_floats_ + first * D::kColumns;
+          float* total = totals + t * kRows * kLanes;
+          t + 2 <= tokens ? add_blocks<2>(codes, scales, x, begin, end, total)
+                          : add_blocks<1>(codes, scales, x, begin, end, total);
+        }
+      };
       const std::byte* codes[kRows];
       for (int i = 0; i < kRows; ++i) codes[i] = rows.codes[i] + first * D::kBytes;
       const int64_t whole = std::clamp<int64_t>(whole_blocks_ - first, 0, count);
-      add_blocks(codes, scales, x, 0, whole, totals);
+      add(codes, 0, whole);
       for (int64_t b = whole; b < count; ++b) {
         std::byte copies[kRows][D::kReads];
         for (int i = 0; i < kRows; ++i) codes[i] = block_at(rows.codes[i], first + b, copies[i]);
-        add_blocks(codes, scales, x, b, b + 1, totals);
+        add(codes, b, b + 1);
       }
     }
   }
