@@ -47,6 +47,11 @@ void project_and_add(Cpu& cpu, const Matrix& weight, const float* in, int64_t in
 // out[t] = rms_norm(x[t]), both [tokens, hidden].
 void norm_tokens(Cpu& cpu, const float* x, const float* weight, int tokens, float* out);
 
+// gate[t] = silu(gate_proj in[t]) * (up_proj in[t]) of rows begin .. end - 1, on this thread; gate and up are
+// [tokens, intermediate].
+void gate_and_up(Cpu& cpu, const MlpWeights& mlp, const float* in, int tokens, float* gate, float* up, int64_t begin,
+                 int64_t end);
+
 // As the methods of Backend of the same names.
 void delta_net(Cpu& cpu, const DeltaNetWeights& weights, DeltaNetState& state, int tokens);
 void attention(Cpu& cpu, const AttentionWeights& weights, KvCache& cache, int64_t position, int tokens);

@@ -1,14 +1,11 @@
-// SwiGLU MLPs: the dense layer's, the shared expert's and the routed experts'.
+// The SwiGLU MLPs that every token goes through: a dense layer's and the shared expert.
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 #include "backend/cpu/blocks.h"
 
 namespace swiftlet {
-namespace {
 
-// gate[t] = silu(gate_proj in[t]) * (up_proj in[t]) of rows begin .. end - 1; gate and up are [tokens, intermediate].
 void gate_and_up(Cpu& cpu, const MlpWeights& mlp, const float* in, int tokens, float* gate, float* up, int64_t begin,
                  int64_t end) {
   const int64_t rows = mlp.gate_proj.rows;
@@ -17,7 +14,9 @@ void gate_and_up(Cpu& cpu, const MlpWeights& mlp, const float* in, int tokens, f
   for (int t = 0; t < tokens; ++t) cpu.ops.silu_mul(gate + t * rows + begin, up + t * rows + begin, end - begin);
 }
 
-// The whole of it, for one tile of tokens; the result is scratch.mlp.gate.
+namespace {
+
+// All rows, for one tile of tokens; the result is scratch.mlp.gate.
 void gate_and_up(Cpu& cpu, const MlpWeights& mlp, const float* in, int tokens) {
   parallel(cpu, mlp.gate_proj.rows, kRowGrain, [&](int64_t begin, int64_t end) {
     gate_and_up(cpu, mlp, in, tokens, cpu.scratch.mlp.gate, cpu.scratch.mlp.up, begin, end);
@@ -57,100 +56,6 @@ void shared_expert(Cpu& cpu, const MoeWeights& weights, int tokens) {
   // From here on experts arrive.
   const int unordered = std::min(tokens, Backend::kUnorderedTokens);
   std::memset(s.expert_arrived, 0, size_t(unordered * cpu.config.num_experts_per_tok));
-}
-
-namespace {
-
-// Some of an expert's tokens, and where their rows begin in scratch.expert.
-struct ExpertTile {
-  const std::byte* slot;
-  std::span<const ExpertToken> tokens;
-  int64_t row;
-};
-
-// Several experts in two parallel loops. Whatever the order of arrival, an element of y receives the same products in
-// the same order: a short chunk keeps them by rank until end_moe, a long one is given its experts in ascending order.
-void run_tiles(Cpu& cpu, const MlpWeights& expert, std::span<const ExpertTile> tiles, int64_t rows, bool keep_by_rank) {
-  const auto& s = cpu.scratch;
-  const int64_t hidden = cpu.config.hidden_size, intermediate = expert.gate_proj.rows;
-  const int64_t k = cpu.config.num_experts_per_tok;
-  std::array<int32_t, kExpertRows> token_of;  // by row
-  for (const ExpertTile& tile : tiles)
-    std::ranges::transform(tile.tokens, token_of.begin() + tile.row, &ExpertToken::token);
-  parallel(cpu, rows, 16, [&](int64_t row, int64_t end) {
-    for (; row < end; ++row)
-      std::memcpy(s.expert.in + row * hidden, s.h + token_of[size_t(row)] * hidden, size_t(hidden) * sizeof(float));
-  });
-
-  parallel(cpu, int64_t(tiles.size()) * intermediate, kRowGrain, [&](int64_t begin, int64_t end) {
-    while (begin < end) {
-      const ExpertTile& tile = tiles[size_t(begin / intermediate)];
-      const int64_t first = begin % intermediate, last = std::min(first + end - begin, intermediate);
-      gate_and_up(cpu, expert.at(tile.slot), s.expert.in + tile.row * hidden, int(tile.tokens.size()),
-                  s.expert.gate + tile.row * intermediate, s.expert.up + tile.row * intermediate, first, last);
-      begin += last - first;
-    }
-  });
-
-  parallel(cpu, hidden, kRowGrain, [&](int64_t begin, int64_t end) {
-    for (const ExpertTile& tile : tiles) {
-      float* out = s.expert.out + tile.row * hidden;
-      cpu.ops.matmul(expert.down_proj.at(tile.slot), s.expert.gate + tile.row * intermediate, intermediate,
-                     int(tile.tokens.size()), out, hidden, begin, end);
-      for (const ExpertToken& token : tile.tokens) {
-        if (keep_by_rank) {
-          float* kept = s.expert_out + (token.token * k + token.rank) * hidden;
-          for (int64_t i = begin; i < end; ++i) kept[i] = token.weight * out[i];
-        } else {
-          float* y = s.y + token.token * hidden;
-          for (int64_t i = begin; i < end; ++i) y[i] += token.weight * out[i];
-        }
-        out += hidden;
-      }
-    }
-  });
-  if (keep_by_rank)
-    for (const ExpertTile& tile : tiles)
-      for (const ExpertToken& token : tile.tokens) s.expert_arrived[token.token * k + token.rank] = 1;
-}
-
-}  // namespace
-
-void experts(Cpu& cpu, const MlpWeights& expert, std::span<const ExpertWork> work, int tokens) {
-  const bool keep_by_rank = tokens <= Backend::kUnorderedTokens;
-  const int64_t room = std::min<int64_t>(int64_t(tokens) * cpu.config.num_experts_per_tok, kExpertRows);
-  std::array<ExpertTile, 64> tiles;
-  size_t count = 0;
-  int64_t rows = 0;
-  const auto run = [&] {
-    run_tiles(cpu, expert, std::span(tiles).first(count), rows, keep_by_rank);
-    count = 0;
-    rows = 0;
-  };
-  for (const ExpertWork& piece : work)
-    for (std::span<const ExpertToken> left = piece.tokens; !left.empty();) {
-      if (count == tiles.size() || rows == room) run();
-      const size_t taken = std::min(left.size(), size_t(room - rows));
-      tiles[count++] = {piece.slot, left.first(taken), rows};
-      rows += int64_t(taken);
-      left = left.subspan(taken);
-    }
-  if (count) run();
-}
-
-void end_moe(Cpu& cpu, int tokens) {
-  const auto& s = cpu.scratch;
-  const int64_t hidden = cpu.config.hidden_size, k = cpu.config.num_experts_per_tok;
-  const bool kept_by_rank = tokens <= Backend::kUnorderedTokens;
-  parallel(cpu, tokens, 4, [&](int64_t t, int64_t end) {
-    for (; t < end; ++t) {
-      float *x = s.x + t * hidden, *y = s.y + t * hidden;
-      for (int64_t slot = t * k; kept_by_rank && slot < (t + 1) * k; ++slot)
-        if (s.expert_arrived[slot])
-          for (int64_t i = 0; i < hidden; ++i) y[i] += s.expert_out[slot * hidden + i];
-      for (int64_t i = 0; i < hidden; ++i) x[i] += y[i];
-    }
-  });
 }
 
 }  // namespace swiftlet
