@@ -24,6 +24,15 @@ ssize_t pread_retrying(int fd, void* dst, size_t bytes, uint64_t offset) {
   return got;
 }
 
+int64_t last_change(const struct stat& info) {
+#ifdef __APPLE__
+  const timespec& time = info.st_mtimespec;
+#else
+  const timespec& time = info.st_mtim;
+#endif
+  return int64_t(time.tv_sec) * 1000000000 + time.tv_nsec;
+}
+
 // Turns the page cache off for this descriptor. False where the file system cannot.
 bool bypass_page_cache(int fd) {
 #if defined(F_NOCACHE)
@@ -57,6 +66,7 @@ File::File(const std::string& path, bool direct) : path_(path) {
   }
   fd_ = fd;
   size_ = static_cast<uint64_t>(info.st_size);
+  changed_ = last_change(info);
   direct_ = direct && bypass_page_cache(fd);
 }
 
@@ -70,6 +80,7 @@ File& File::operator=(File&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(fd_, other.fd_);
   std::swap(size_, other.size_);
+  std::swap(changed_, other.changed_);
   std::swap(direct_, other.direct_);
   return *this;
 }
@@ -95,6 +106,8 @@ void File::read_at(uint64_t offset, void* dst, size_t bytes) const {
   if (done < bytes)
     fail(ErrorKind::Io, path_, " is shorter than when it was opened: wanted ", bytes, " bytes at offset ", offset,
          ", got ", done, "; it was truncated or replaced");
+  if (struct stat info; fstat(fd_, &info) != 0 || last_change(info) != changed_)
+    fail(ErrorKind::Io, path_, " was written to since it was opened: load the model again");
 }
 
 }  // namespace swiftlet

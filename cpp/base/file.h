@@ -19,7 +19,8 @@ class File {
   File(const File&) = delete;
   File& operator=(const File&) = delete;
 
-  // Reads exactly `bytes` at `offset`, or throws ErrorKind::Io naming the path, the offset and what was missing.
+  // Reads exactly `bytes` at `offset`, or throws ErrorKind::Io naming the path, the offset and what was missing, also if
+  // the file was written to since it was opened.
   // With direct(), offset, bytes and dst must be multiples of 4,096.
   void read_at(uint64_t offset, void* dst, size_t bytes) const;
 
@@ -31,6 +32,7 @@ class File {
   std::string path_;
   int fd_ = -1;
   uint64_t size_ = 0;
+  int64_t changed_ = 0;  // when it was last written to, in nanoseconds, as it was at opening
   bool direct_ = false;
 };
 

@@ -539,14 +539,14 @@ ExpertStore::ExpertStore(const Qpack& qpack, const ExpertStoreOptions& options, 
 
 ExpertStore::~ExpertStore() { impl_->stop(); }
 
-ExpertStore::Request ExpertStore::request(int layer, std::span<const int32_t> ids) {
+ExpertStore::Request ExpertStore::request(int layer, std::span<const int32_t> ids, int tokens) {
   Impl& store = *impl_;
   const std::lock_guard lock(store.mutex);
   store.check(layer, ids, true);
   if (store.request) fail(ErrorKind::Input, "a request for experts is open already: finish or destroy it first");
 
   const bool new_pass = layer <= std::exchange(store.last_layer, layer);
-  if (new_pass) store.policy.begin_pass();
+  if (new_pass) store.policy.begin_pass(tokens);
 
   auto open = std::make_unique<Request::Impl>();
   open->layer = layer;

@@ -25,7 +25,7 @@ struct ExpertStoreOptions {
   uint64_t budget_bytes = 0;  // of the pool; never exceeded by slots in memory
   int io_threads = 8;         // reads in flight
   IoMode io = IoMode::Auto;
-  double half_life = 16;  // of a use in the replacement policy, in passes over the layers (tokens, in decode)
+  double half_life = 16;  // of a use in the replacement policy, in tokens
   // Called when slot memory comes into being and before it goes (a GPU maps it), in segments of many slots, none of
   // them in use; one that is cut goes and comes back smaller. On any thread, one call at a time, with the store locked:
   // they must not call it. The first may throw to refuse new memory, but not a segment that comes back. May be empty.
@@ -77,8 +77,8 @@ class ExpertStore {
     explicit Request(std::unique_ptr<Impl> impl);
     std::unique_ptr<Impl> impl_;
   };
-  // `experts`: ids without repeats, ascending.
-  Request request(int layer, std::span<const int32_t> experts);
+  // `experts`: ids without repeats, ascending. `tokens` of the chunk: old uses fade by as many.
+  Request request(int layer, std::span<const int32_t> experts, int tokens = 1);
 
   // Experts of a layer yet to come in this pass: read in idle time, in the order given, some tens at a time, into slots
   // that nothing hotter occupies. Guesses for a layer end with the request for it.

@@ -1,20 +1,22 @@
 #include "experts/policy.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace swiftlet {
 
 namespace {
 
-constexpr int kRangeBits = 500;  // the weight of a use may grow by this power of two before all is scaled down
+constexpr double kMostHalfLives = 64;  // of one pass: what is older counts nothing beside it
+constexpr int kRangeBits = 500;        // the weight of a use may grow by this power of two before all is scaled down
 
 }  // namespace
 
 Policy::Policy(int keys, double half_life)
-    : growth_(std::exp2(1 / half_life)), score_(keys, 0.0), last_use_(keys, 0), place_(keys, -1) {}
+    : half_life_(half_life), score_(keys, 0.0), last_use_(keys, 0), place_(keys, -1) {}
 
-void Policy::begin_pass() {
-  weight_ *= growth_;
+void Policy::begin_pass(int tokens) {
+  weight_ *= std::exp2(std::min(tokens / half_life_, kMostHalfLives));
   if (weight_ > std::ldexp(1.0, kRangeBits)) renormalise();
 }
 

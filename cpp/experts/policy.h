@@ -12,11 +12,12 @@ namespace swiftlet {
 
 class Policy {
  public:
-  // `half_life`: passes after which a use counts half.
+  // `half_life`: tokens after which a use counts half.
   Policy(int keys, double half_life);
 
   // A pass is one walk over the layers, with a token or with a chunk of a prompt. To be called before its first use().
-  void begin_pass();
+  // The clock of the decay moves by the chunk's tokens: else what an answer used would outlive the next long prompt.
+  void begin_pass(int tokens);
   // Counts a use in this pass. An expert that a chunk needs counts once, however many of its tokens chose it.
   void use(int key);
 
@@ -38,8 +39,8 @@ class Policy {
   void sift_down(size_t place);
   void renormalise();
 
+  double half_life_;
   // Instead of ageing all scores at each pass, the weight of a use grows: only ratios matter.
-  double growth_;      // of the weight, from pass to pass
   double weight_ = 1;  // of a use in this pass
   uint64_t uses_ = 0;
 

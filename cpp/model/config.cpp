@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "container/json.h"
 
 namespace swiftlet {
 namespace {
@@ -66,7 +67,7 @@ struct Reader {
 };
 
 Json parse_object(const std::string& text, const std::string& file) {
-  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  Json json = parse_json(text, file, "repack the checkpoint").root;
   if (!json.is_object()) fail(ErrorKind::Container, file, " is not a JSON object: the file is damaged");
   return json;
 }

@@ -77,7 +77,7 @@ void Model::moe(int layer, int tokens, const ForwardHooks& hooks) {
   if (hooks.after_route) hooks.after_route(layer, routes);
   const ExpertPlan plan = plan_experts(routes, config_.num_experts);
 
-  ExpertStore::Request request = store_.request(layer, plan.experts);  // reads of the misses begin
+  ExpertStore::Request request = store_.request(layer, plan.experts, tokens);  // reads of the misses begin
   if (prefetch_ || tokens > Backend::kUnorderedTokens) guess_next_layer(layer, tokens);
   backend_.shared_expert(weights, tokens);  // under them
   const bool in_order = tokens > Backend::kUnorderedTokens;

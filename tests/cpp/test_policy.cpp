@@ -13,7 +13,7 @@ using swiftlet::Policy;
 namespace {
 
 void pass(Policy& policy, std::initializer_list<int> keys) {
-  policy.begin_pass();
+  policy.begin_pass(1);
   for (const int key : keys) policy.use(key);
 }
 
@@ -73,7 +73,7 @@ TEST_CASE("policy: a loop over more keys than there are slots keeps a part of th
   std::set<int> resident;
   int hits = 0;
   for (int loop = 0; loop < 5; ++loop) {
-    policy.begin_pass();
+    policy.begin_pass(1);
     for (int key = 0; key < kKeys; ++key) {
       policy.use(key);
       if (resident.contains(key)) {
@@ -114,7 +114,7 @@ TEST_CASE("policy: the heap agrees with a search, over many half-lives") {
     std::mt19937 random(7);
     int uses = 0;
     for (int step = 0; step < 2000; ++step) {
-      policy.begin_pass();
+      policy.begin_pass(1);
       for (double& s : score) s *= std::exp2(-1 / half_life);
       for (int i = 0; i < 4; ++i) {
         const int key = static_cast<int>(random() % kKeys);
@@ -145,4 +145,23 @@ TEST_CASE("policy: the heap agrees with a search, over many half-lives") {
       previous = score[key];
     }
   }
+}
+
+TEST_CASE("policy: a chunk ages what came before it by its tokens") {
+  // Key 0 was used by the last 20 tokens of an answer, key 1 by the prompt that follows and by the token after it.
+  const auto colder_after = [](int prompt_tokens) {
+    Policy policy(2, 16);
+    for (int i = 0; i < 20; ++i) {
+      policy.begin_pass(1);
+      policy.use(0);
+    }
+    policy.begin_pass(prompt_tokens);
+    policy.use(1);
+    policy.begin_pass(1);
+    policy.use(1);
+    return policy.colder(0, 1);
+  };
+  CHECK_FALSE(colder_after(1));
+  CHECK(colder_after(512));
+  CHECK(colder_after(1 << 20));  // no overflow of the weight
 }

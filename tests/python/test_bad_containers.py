@@ -1,8 +1,10 @@
 """Damaged, contradictory and hostile containers: one clear error each, and the engine survives what can be survived."""
 
 import json
+import os
 import shutil
 import struct
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -244,16 +246,30 @@ def test_truncated_while_running(box: Path) -> None:
     engine = _core.Engine(str(box), pool_slots=2, io="buffered", **LOAD)
     session = engine.session()
     engine.forward(session, [1, 2, 3])
-    whole = (box / "packed_experts/layer_01.bin").read_bytes()
-    (box / "packed_experts/layer_01.bin").write_bytes(b"")
+    path = box / "packed_experts/layer_01.bin"
+    whole, times = path.read_bytes(), path.stat()
+    path.write_bytes(b"")
     with pytest.raises(_core.IoError, match=r"layer 1.*expert \d+.*layer_01\.bin|layer_01\.bin"):
         for _ in range(20):
             engine.forward(session, [4, 5, 6])
     assert not session.valid
-    (box / "packed_experts/layer_01.bin").write_bytes(whole)
+    path.write_bytes(whole)
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))  # the file that was there, put back
     session.reset()
     again = engine.forward(session, [1, 2, 3])["logits"]
     np.testing.assert_array_equal(again, _core.Engine(str(box), **LOAD).forward(engine.session(), [1, 2, 3])["logits"])
+
+
+def test_overwritten_while_running(box: Path) -> None:
+    engine = _core.Engine(str(box), pool_slots=2, **LOAD)
+    session = engine.session()
+    engine.forward(session, [1, 2, 3])
+    path = box / "packed_experts/layer_01.bin"
+    time.sleep(0.02)  # past the grain of the file system's clock
+    overwrite(path, 0, path.read_bytes()[::-1])
+    with pytest.raises(_core.IoError, match=r"layer 1.*layer_01\.bin.*written to"):
+        for _ in range(20):
+            engine.forward(session, [4, 5, 6])
 
 
 def test_memory_too_small(good: Path) -> None:
