@@ -86,6 +86,14 @@ TEST_CASE("buffers are zeroed, page-aligned and only take what is touched") {
   CHECK(lacks(error_of(ErrorKind::Memory, [&] { backend->allocate(SIZE_MAX / 4); }), {"memory"}) == "");
 }
 
+TEST_CASE("scratch that the system refuses leaves a backend that refuses chunks") {
+  ModelConfig huge = small_dims();
+  huge.hidden_size = int64_t(1) << 40;
+  const auto backend = make_cpu_backend(huge, 1, "auto");
+  CHECK(lacks(error_of(ErrorKind::Memory, [&] { backend->reserve(4096); }), {"memory"}) == "");
+  CHECK(lacks(error_of(ErrorKind::Input, [&] { backend->end_moe(1); }), {"room", "0"}) == "");
+}
+
 TEST_CASE("bad requests are errors") {
   const RandomLayer layer(small_dims(), 32, 1);
   const auto backend = make_cpu_backend(layer.config, 1, "auto");

@@ -47,6 +47,7 @@ class CpuBackend final : public Backend {
 
   void reserve(int max_tokens) override {
     if (max_tokens < 1) fail(ErrorKind::Input, "a chunk of ", max_tokens, " tokens: must be at least 1");
+    max_tokens_ = 0;
     scratch_ = PageMemory();  // the old one goes before the new one comes
     scratch_ = PageMemory(scratch_bytes(max_tokens));
     cpu_.scratch = lay_out_scratch(cpu_.config, max_tokens, scratch_.data());
@@ -134,7 +135,7 @@ class CpuBackend final : public Backend {
  private:
   void check_tokens(int tokens) const {
     if (tokens < 1 || tokens > max_tokens_)
-      fail(ErrorKind::Input, "a chunk of ", tokens, " tokens, but the backend has room for 1 to ", max_tokens_);
+      fail(ErrorKind::Input, "a chunk of ", tokens, " tokens, but the backend has room for ", max_tokens_);
   }
 
   Cpu cpu_;

@@ -193,14 +193,28 @@ struct SimdOps {
     for (int h = 0; h < H; ++h) out[(first + h) * kPositionBlock] = scale * V::sum(sums[h]);
   }
 
+  // Asks for a row to come to the L2 cache.
+  template <class T>
+  static void prefetch(const T* row, int64_t n) {
+    constexpr int64_t kLine = 64 / sizeof(T);
+    for (int64_t i = 0; i < n; i += kLine) __builtin_prefetch(row + i, 0, 2);
+  }
+
   template <class T>
   static void attend_rows(const Attend& query, const KvBlock& block, float* m, float* l, float* out) {
     static_assert(kPositionBlock % kLanes == 0);
     const int count = block.positions, heads = query.heads;
     const int padded = (count + kLanes - 1) / kLanes * kLanes;
+    const T* keys = static_cast<const T*>(block.keys);
+    const T* values = static_cast<const T*>(block.values);
+    const int64_t n = query.head_dim;
     float weights[kHeadBlock][kPositionBlock];
     for (int j = 0; j < count; ++j) {
-      const T* key = static_cast<const T*>(block.keys) + j * block.stride;
+      // Rows of a long context come from memory, and lie too far apart for the CPU to see them coming.
+      constexpr int kAhead = 8;
+      if (j + kAhead < count) prefetch(keys + (j + kAhead) * block.stride, n);
+      prefetch(values + j * block.stride, n);
+      const T* key = keys + j * block.stride;
       const float scale = block.key_scales ? query.scale * block.key_scales[j * block.scale_stride] : query.scale;
       int h = 0;
       for (; h + 8 <= heads; h += 8) scores<8>(query, h, key, scale, &weights[0][j]);
@@ -224,8 +238,6 @@ struct SimdOps {
     }
 
     // Positions one after the other, for every element; four at a time saves reading and writing the sums.
-    const T* values = static_cast<const T*>(block.values);
-    const int64_t n = query.head_dim;
     std::memset(out, 0, size_t(heads * n) * sizeof(float));
     int j = 0;
     for (; j + 4 <= count; j += 4)
