@@ -29,6 +29,7 @@ class Buffer {
   virtual ~Buffer() = default;
   virtual size_t bytes() const = 0;
   virtual std::byte* host() = 0;  // null where the CPU cannot see it
+  virtual void clear() = 0;       // to zeros
 };
 
 // State of one DeltaNet layer: the last kernel - 1 inputs of the convolution, oldest first, and the recurrent state.

@@ -19,9 +19,8 @@ class File {
   File(const File&) = delete;
   File& operator=(const File&) = delete;
 
-  // Reads exactly `bytes` at `offset`, or throws ErrorKind::Io naming the path, the offset and what was missing, also if
-  // the file was written to since it was opened.
-  // With direct(), offset, bytes and dst must be multiples of 4,096.
+  // Reads exactly `bytes` at `offset`, or throws ErrorKind::Io naming the path, the offset and what was missing, also
+  // if the file was written to since it was opened. With direct(), offset, bytes and dst must be multiples of 4,096.
   void read_at(uint64_t offset, void* dst, size_t bytes) const;
 
   uint64_t size() const { return size_; }

@@ -18,6 +18,7 @@ constexpr uint64_t kVersion = 1;
 constexpr const char* kManifest = "manifest.json";
 constexpr const char* kConfig = "config.json";
 constexpr const char* kGeneration = "generation_config.json";
+constexpr const char* kTextFiles[] = {"tokenizer.json", "tokenizer_config.json", "chat_template.jinja"};
 constexpr const char* kResident = "model.safetensors";
 constexpr const char* kLayout = "packed_experts/layout.json";
 constexpr const char* kRemedy = "the container is damaged: make it again with `swiftlet repack`";
@@ -112,6 +113,7 @@ Qpack open_qpack(const std::string& path) {
   qpack.model_name = check_manifest(path);
   qpack.config_json = read_inside(path, kConfig);
   if (size_inside(path, kGeneration)) qpack.generation_json = read_text(path + "/" + kGeneration);
+  for (const char* text : kTextFiles) size_inside(path, text);  // not read here, but by whoever makes text of tokens
   parse_layout(read_inside(path, kLayout), path + "/" + kLayout, qpack);
   for (int layer = 0; layer < qpack.layer_count; ++layer) check_layer_file(qpack, layer);
   required_size(path, kResident);

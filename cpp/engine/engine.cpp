@@ -30,7 +30,8 @@ MemoryPlan plan_memory(const Qpack& qpack, const ModelConfig& config, const Back
   in.scratch = [&](int chunk) {
     const uint64_t embedding_rows = uint64_t(chunk) * config.hidden_size * sizeof(float);  // at most f32
     const uint64_t routing = uint64_t(chunk) * config.num_experts_per_tok * 4 * sizeof(float);
-    const uint64_t logits = 2 * uint64_t(config.vocab_size) * sizeof(float) * 2;  // and the sampler's candidates
+    // Logits, and the sampler's copy, candidates, likeliest and flags.
+    const uint64_t logits = uint64_t(config.vocab_size) * (2 * sizeof(float) + 2 * 8 + 1);
     return backend.scratch_bytes(chunk) + embedding_rows + routing + logits;
   };
   in.slot = qpack.max_stride;
@@ -99,6 +100,20 @@ MemoryPlan plan_container(const std::string& path, const EngineOptions& options)
   return plan_memory(qpack, config, *make_cpu_backend(config, options.threads, options.isa), options);
 }
 
+// ComputeLock --------------------------------------------------------------------------------------------------------
+
+ComputeLock::ComputeLock(Engine& engine) : engine_(engine) {
+  if (engine.computing_.load() == std::this_thread::get_id())
+    fail(ErrorKind::Input, "the engine is computing: it cannot be used from inside its own callback");
+  engine.compute_.lock();
+  engine.computing_.store(std::this_thread::get_id());
+}
+
+ComputeLock::~ComputeLock() {
+  engine_.computing_.store({});
+  engine_.compute_.unlock();
+}
+
 // Session -------------------------------------------------------------------------------------------------------------
 
 Session::Session(std::shared_ptr<Engine> engine) : engine_(std::move(engine)) {
@@ -112,10 +127,15 @@ Session::~Session() {
 }
 
 void Session::reset() {
-  const std::lock_guard lock(engine_->compute_);
-  clear_state(state_, engine_->config_, *engine_->backend_, engine_->options_.kv);
+  const ComputeLock lock(*engine_);
+  clear();
+}
+
+void Session::clear() {
   tokens_.clear();
+  clear_state(state_);
   valid_ = true;
+  generation_++;
 }
 
 // Generation ----------------------------------------------------------------------------------------------------------
@@ -134,7 +154,8 @@ void Generation::prefill(const Interrupt& interrupt) {
   // At least one token must be fed: its logits choose the first of the answer.
   const bool continues =
       session_->valid_ && seen.size() < prompt_.size() && std::equal(seen.begin(), seen.end(), prompt_.begin());
-  if (!continues) session_->reset();
+  if (!continues) session_->clear();
+  number_ = ++session_->generation_;
   stats_.cached_tokens = int64_t(seen.size());
 
   const std::span<const int32_t> rest = std::span(prompt_).subspan(seen.size());
@@ -146,7 +167,6 @@ void Generation::prefill(const Interrupt& interrupt) {
     progress_ = step++ / steps;
     ask(interrupt);
   };
-  const std::lock_guard lock(engine.compute_);
   const PhaseTimer timer(stats_.prefill, *engine.store_);
   for (size_t begin = 0; begin < rest.size(); begin += size_t(engine.plan_.chunk)) {
     const auto ids = rest.subspan(begin, std::min(rest.size() - begin, size_t(engine.plan_.chunk)));
@@ -155,7 +175,6 @@ void Generation::prefill(const Interrupt& interrupt) {
     stats_.prefill.tokens += int64_t(ids.size());
   }
   progress_ = 1;
-  last_ = -1;  // logits_ now hold the choice of the first token
 }
 
 bool Generation::is_end(int32_t id) const {
@@ -167,12 +186,14 @@ GeneratedToken Generation::next(const Interrupt& interrupt) {
   if (finished_) fail(ErrorKind::Input, "this generation has ended; start a new one");
   Engine& engine = *session_->engine_;
   GeneratedToken out;
+  const ComputeLock lock(engine);
   try {
     if (!last_) {
       prefill(interrupt);
       out.token = sampler_.sample(engine.logits_);
     } else {
-      const std::lock_guard lock(engine.compute_);
+      if (session_->generation_ != number_)
+        fail(ErrorKind::Input, "another generation or a reset has taken the session since: this one cannot go on");
       const double before = stats_.decode.seconds;
       {
         const PhaseTimer timer(stats_.decode, *engine.store_);
@@ -233,6 +254,7 @@ std::shared_ptr<Session> Engine::session() { return std::make_shared<Session>(sh
 
 std::unique_ptr<Generation> Engine::generate(std::shared_ptr<Session> session, std::vector<int32_t> prompt,
                                              const SamplingParams& params) {
+  if (session->engine_.get() != this) fail(ErrorKind::Input, "the session belongs to another engine");
   if (prompt.empty()) fail(ErrorKind::Input, "the prompt is empty: there is nothing to continue");
   check_ids(prompt);
   if (int64_t(prompt.size()) >= plan_.context)
@@ -295,7 +317,8 @@ void Engine::forward(Session& session, std::span<const int32_t> ids, float* logi
       weights.insert(weights.end(), routes.weights.begin(), routes.weights.end());
     };
   }
-  const std::lock_guard lock(compute_);
+  const ComputeLock lock(*this);
+  session.generation_++;
   for (size_t begin = 0; begin < ids.size(); begin += size_t(plan_.chunk)) {
     const auto chunk = ids.subspan(begin, std::min(ids.size() - begin, size_t(plan_.chunk)));
     tokens = int(chunk.size());
@@ -333,7 +356,7 @@ std::vector<float> floats(Buffer& buffer, size_t count) {
 std::vector<StateTensor> Engine::state(Session& session, int layer) {
   if (layer < 0 || layer >= config_.num_hidden_layers)
     fail(ErrorKind::Input, "layer ", layer, " does not exist: the model has ", config_.num_hidden_layers);
-  const std::lock_guard lock(compute_);
+  const ComputeLock lock(*this);
   const ModelConfig& c = config_;
   if (c.linear_layers[layer]) {
     DeltaNetState& s = session.state_.delta_nets[layer];

@@ -1,6 +1,7 @@
 // A loaded model, the sessions it talks in and the generations that run in them.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -8,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "engine/plan.h"
@@ -55,10 +57,12 @@ class Session {
  private:
   friend class Engine;
   friend class Generation;
+  void clear();  // with the engine's compute lock held
   std::shared_ptr<Engine> engine_;
   ModelState state_;
   std::vector<int32_t> tokens_;  // those that were fed
   bool valid_ = true;            // false: a chunk was cut off half way, the state means nothing
+  uint64_t generation_ = 0;      // counts the generations that have begun: only the latest may go on
 };
 
 struct PhaseStats {
@@ -99,6 +103,7 @@ class Generation {
   void prefill(const Interrupt& interrupt);
   bool is_end(int32_t id) const;
 
+  uint64_t number_ = 0;  // of this generation in its session, once it has begun
   std::shared_ptr<Session> session_;
   std::vector<int32_t> prompt_;
   SamplingParams params_;
@@ -123,6 +128,18 @@ struct StateTensor {
   std::string name;
   std::vector<size_t> shape;
   std::vector<float> values;
+};
+
+// Held while something is computed. Throws ErrorKind::Input if this thread holds it already: an engine cannot be used
+// from inside its own callbacks.
+class ComputeLock {
+ public:
+  explicit ComputeLock(Engine& engine);
+  ~ComputeLock();
+  ComputeLock(const ComputeLock&) = delete;
+
+ private:
+  Engine& engine_;
 };
 
 class Engine : public std::enable_shared_from_this<Engine> {
@@ -161,6 +178,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
  private:
   friend class Session;
   friend class Generation;
+  friend class ComputeLock;
 
   Engine(const std::string& path, const EngineOptions& options);
 
@@ -179,8 +197,9 @@ class Engine : public std::enable_shared_from_this<Engine> {
   ModelWeights weights_;
   std::unique_ptr<ExpertStore> store_;
   std::unique_ptr<Model> model_;
-  std::vector<float> logits_;  // [vocab]
-  std::mutex compute_;         // one forward pass at a time
+  std::vector<float> logits_;               // [vocab]
+  std::mutex compute_;                      // one forward pass at a time
+  std::atomic<std::thread::id> computing_;  // who holds it
   PrefetchMeter prefetch_;
   std::unique_ptr<RoutingTrace> trace_;
   std::mutex budget_;  // guards the three below

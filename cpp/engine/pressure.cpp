@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <exception>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -58,8 +59,8 @@ class Source {
 class Source {
  public:
   Source() : fd_(open("/proc/pressure/memory", O_RDWR | O_NONBLOCK | O_CLOEXEC)) {
-    // Tasks stalled on memory for 100 ms of a 1 s window.
-    constexpr char kTrigger[] = "some 100000 1000000";
+    // Tasks stalled on memory for 200 ms of 2 s, the shortest window that the system lets ordinary users watch.
+    constexpr char kTrigger[] = "some 200000 2000000";
     if (fd_ >= 0 && write(fd_, kTrigger, sizeof kTrigger) < 0) {
       close(fd_);
       fd_ = -1;
@@ -104,13 +105,17 @@ struct PressureWatch::Impl {
       lock.unlock();
       const auto now = std::chrono::steady_clock::now();
       pause = 500ms;
-      if (source.pressed()) {
-        on_pressure();
-        last = now;
-        pause = 1000ms;  // what was given back must have time to show
-      } else if (now - last > std::chrono::seconds(kCalmSeconds)) {
-        on_calm();
-        last = now;
+      try {
+        if (source.pressed()) {
+          last = now;
+          pause = 1000ms;  // what was given back must have time to show
+          on_pressure();
+        } else if (now - last > std::chrono::seconds(kCalmSeconds)) {
+          last = now;
+          on_calm();
+        }
+      } catch (const std::exception&) {
+        // No memory even for giving memory back: at the next look again.
       }
       lock.lock();
     }

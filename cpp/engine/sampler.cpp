@@ -17,8 +17,8 @@ void check(const SamplingParams& p, int64_t vocab_size) {
   require(p.top_p > 0 && p.top_p <= 1, "top_p", p.top_p, "above 0 and at most 1");
   require(p.top_k >= 0, "top_k", p.top_k, "0 (off) or more");
   require(p.min_p >= 0 && p.min_p <= 1, "min_p", p.min_p, "between 0 and 1");
-  require(p.repetition_penalty > 0 && std::isfinite(p.repetition_penalty), "repetition_penalty", p.repetition_penalty,
-          "above 0");
+  require(p.repetition_penalty >= 0.01f && p.repetition_penalty <= 100, "repetition_penalty", p.repetition_penalty,
+          "between 0.01 and 100");
   require(std::abs(p.presence_penalty) <= 100, "presence_penalty", p.presence_penalty, "between -100 and 100");
   require(std::abs(p.frequency_penalty) <= 100, "frequency_penalty", p.frequency_penalty, "between -100 and 100");
   require(p.logprobs >= -1 && p.logprobs <= vocab_size, "logprobs", p.logprobs, "between 0 and the vocabulary's size");

@@ -42,10 +42,12 @@ ModelState make_state(const ModelConfig& config, Backend& backend, int64_t conte
   return state;
 }
 
-void clear_state(ModelState& state, const ModelConfig& config, Backend& backend, KvType kv) {
-  const int64_t context = state.context;
-  state = {};  // give the old memory back before new is taken
-  state = make_state(config, backend, context, kv);
+void clear_state(ModelState& state) {
+  state.position = 0;
+  for (DeltaNetState& layer : state.delta_nets) {
+    if (layer.conv) layer.conv->clear();
+    if (layer.state) layer.state->clear();
+  }
 }
 
 uint64_t state_bytes(const ModelConfig& config, int64_t context, KvType kv) {

@@ -18,8 +18,8 @@ struct ModelState {
 
 ModelState make_state(const ModelConfig& config, Backend& backend, int64_t context, KvType kv);
 
-// Forgets everything: position 0, zero states.
-void clear_state(ModelState& state, const ModelConfig& config, Backend& backend, KvType kv);
+// Forgets everything: position 0, zero states. KV rows beyond the position are never read, so they may stay.
+void clear_state(ModelState& state);
 
 // Bytes of a state that holds `context` tokens.
 uint64_t state_bytes(const ModelConfig& config, int64_t context, KvType kv);

@@ -276,6 +276,7 @@ NB_MODULE(_core, m) {
       },
       "path"_a, nb::kw_only(), "memory"_a = 0, "context"_a = 0, "kv"_a = "f16", "chunk"_a = 0);
 
+  m.def("check_container", [](const std::string& path) { open_qpack(path); }, "path"_a);
   m.def(
       "bench_io",
       [](const std::string& path, double seconds, int threads, const std::string& io) {
@@ -354,7 +355,12 @@ NB_MODULE(_core, m) {
           "state",
           [](Engine& e, Session& session, int layer) {
             nb::dict d;
-            for (StateTensor& t : e.state(session, layer)) d[t.name.c_str()] = to_numpy(std::move(t.values), t.shape);
+            std::vector<StateTensor> tensors;
+            {
+              const nb::gil_scoped_release release;
+              tensors = e.state(session, layer);
+            }
+            for (StateTensor& t : tensors) d[t.name.c_str()] = to_numpy(std::move(t.values), t.shape);
             return d;
           },
           "session"_a, "layer"_a)

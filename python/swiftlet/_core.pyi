@@ -28,9 +28,12 @@ def plan(
     """The memory plan of a container without loading it, in bytes.
 
     Keys: ceiling, process (what the process holds already), resident (weights), state (KV rows and DeltaNet states),
-    scratch, pool, slots, slot_bytes, experts_total, context, chunk, smallest (the least ceiling that works), text (the
-    sum in words). Raises MemoryLimitError if `memory` cannot work.
+    scratch, overhead, pool, slots, slot_bytes, experts_total, context, chunk, smallest (the least ceiling that works),
+    text (the sum in words). Raises MemoryLimitError if `memory` cannot work.
     """
+
+def check_container(path: str) -> None:
+    """Raises ContainerError unless manifest, layout, sizes and links of the container are in order."""
 
 def bench_io(path: str, *, seconds: float = 3.0, threads: int = 8, io: str = "auto") -> dict[str, Any]:
     """Raw reads of random experts by `threads` threads, without pool and compute: reads, bytes, seconds, io."""
@@ -116,7 +119,8 @@ class Engine:
         max_position_embeddings, eos_token_ids, backend, io."""
     @property
     def stats(self) -> dict[str, Any]:
-        """Streaming totals since loading, and pool_bytes, pool_budget, slots."""
+        """Streaming totals since loading, and in bytes: pool_bytes (of slots in memory now), pool_budget, slot_bytes,
+        resident_set_bytes and peak_resident_set_bytes (of the process)."""
     def session(self) -> Session: ...
     def generate(self, session: Session, ids: Sequence[int], params: SamplingParams) -> Generation:
         """Tokens that follow `ids`, the whole prompt. If the session's tokens are a proper prefix of ids, only the rest

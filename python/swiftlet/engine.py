@@ -82,6 +82,7 @@ class Engine:
         work.
         """
         self.path = resolve(model)
+        _core.check_container(str(self.path))  # before anything in it is opened
         self.tokenizer = Tokenizer(self.path)
         generation_config = self.path / "generation_config.json"
         self._defaults = defaults_of(read_json(generation_config), str(generation_config))
@@ -95,7 +96,7 @@ class Engine:
             threads=_count("threads", threads),
             isa=isa,
             io=io,
-            io_threads=io_threads,
+            io_threads=_count("io_threads", io_threads),
             pool_slots=_count("pool_slots", pool_slots),
             prefetch=prefetch,
             watch_pressure=watch_pressure,

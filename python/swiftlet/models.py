@@ -23,7 +23,7 @@ def resolve(model: str | os.PathLike[str] | None = None) -> Path:
     if (path / "manifest.json").is_file():
         return path
     if (path / "config.json").is_file():
-        remedy = f"swiftlet repack {path} {path.name}.qpack"
+        remedy = f"swiftlet repack {path} -o {path.name}.qpack"
         raise _core.InputError(f"{path} is a checkpoint, not a container; convert it: {remedy}")
     if path.is_dir():
         raise _core.InputError(f"{path} is not a container: it has no manifest.json; make one with swiftlet repack")

@@ -23,6 +23,7 @@ from swiftlet.thinking import begins_thinking, split_thinking
 def container(monkeypatch, next_folder):
     """A folder that the scripted core loads; it answers "Hello, world!"."""
     monkeypatch.setattr(swiftlet._core, "Engine", fake_core.FakeEngine)
+    monkeypatch.setattr(swiftlet._core, "check_container", lambda path: None)
     (next_folder / "manifest.json").write_text("{}")
     say(monkeypatch, next_folder, "Hello, world!")
     return next_folder
@@ -72,7 +73,7 @@ def test_generate_reads_a_pipe(container, capsys, monkeypatch, arguments):
     monkeypatch.setattr(sys, "stdin", io.StringIO("from a pipe\n"))
     monkeypatch.setattr(swiftlet.ChatTemplate, "render", lambda self, messages, **_: asked.append(messages) or "x")
     assert run("generate", *arguments, "-m", container) == 0
-    assert asked == [[{"role": "user", "content": "from a pipe"}]]
+    assert asked[-1] == [{"role": "user", "content": "from a pipe"}]
 
 
 def test_generate_passes_options_on(container, capsys, monkeypatch):

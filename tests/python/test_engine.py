@@ -1,7 +1,9 @@
 """The engine's Python side, with a scripted core."""
 
+import contextlib
 import signal
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ import pytest
 import fake_core
 import swiftlet
 from conftest import REFERENCE
-from swiftlet import InputError, IoError
+from swiftlet import InputError, IoError, _core
 from swiftlet.memory import format_bytes, parse_bytes
 from swiftlet.models import resolve
 
@@ -20,6 +22,7 @@ IM_END, ENDOFTEXT = 450, 448
 def fake(monkeypatch):
     """The class that takes the core's place; a test may set its script."""
     monkeypatch.setattr(swiftlet._core, "Engine", fake_core.FakeEngine)
+    monkeypatch.setattr(swiftlet._core, "check_container", lambda path: None)
     for name, value in vars(fake_core.FakeEngine).items():
         if name in ("script", "fail_at", "context", "layers"):
             monkeypatch.setattr(fake_core.FakeEngine, name, value)
@@ -549,3 +552,59 @@ def test_demo_plan_holds(demo):
     assert plan["slots"] == plan["experts_total"] == 256
     with pytest.raises(swiftlet.MemoryLimitError, match="too small"):
         swiftlet.plan_memory("demo", memory="1MB")
+
+
+def core_generation(engine: _core.Engine, session: _core.Session, ids: list[int]) -> _core.Generation:
+    params = _core.SamplingParams()
+    params.temperature, params.ignore_eos = 0.0, True
+    return engine.generate(session, ids, params)
+
+
+def test_the_engine_is_refused_inside_its_own_callback() -> None:
+    engine = swiftlet.Engine(context=512)
+    for use in (engine.reset, lambda: engine.complete("x"), lambda: engine.logits([1, 2])):
+        seen: list[Exception] = []
+
+        def callback(done: int, total: int, use: Any = use, seen: list[Exception] = seen) -> None:
+            if not seen:
+                try:
+                    use()
+                except swiftlet.InputError as error:
+                    seen.append(error)
+
+        with contextlib.suppress(InputError):  # the answer under way is given up for what the callback asked
+            engine.complete("hello there", max_tokens=2, on_prefill=callback)
+        assert seen and "callback" in str(seen[0])
+    assert engine.complete("hello", max_tokens=2).finish_reason in ("length", "stop")
+
+
+def test_only_the_latest_generation_of_a_session_goes_on() -> None:
+    engine = _core.Engine(str(resolve("demo")), context=256)
+    session = engine.session()
+    older = core_generation(engine, session, [1, 2, 3])
+    older.next()
+    newer = core_generation(engine, session, [4, 5, 6])
+    newer.next()
+    with pytest.raises(_core.InputError, match="another generation"):
+        older.next()
+    newer.next()
+    session.reset()
+    with pytest.raises(_core.InputError, match="reset"):
+        newer.next()
+    other = _core.Engine(str(resolve("demo")), context=256)
+    with pytest.raises(_core.InputError, match="another engine"):
+        core_generation(other, session, [1])
+
+
+def test_reset_gives_the_same_answer_as_a_new_session() -> None:
+    engine = _core.Engine(str(resolve("demo")), context=256)
+    session = engine.session()
+    first = engine.forward(session, [1, 2, 3, 4])["logits"]
+    session.reset()
+    assert session.position == 0 and session.tokens == []
+    assert (engine.forward(session, [1, 2, 3, 4])["logits"] == first).all()
+
+
+def test_penalties_out_of_reach_are_refused() -> None:
+    with pytest.raises(swiftlet.InputError, match="repetition_penalty"):
+        swiftlet.Engine().complete("x", repetition_penalty=1e-38)

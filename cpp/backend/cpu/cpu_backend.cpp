@@ -15,6 +15,7 @@ class HostBuffer final : public Buffer {
   explicit HostBuffer(size_t bytes) : memory_(bytes), bytes_(bytes) {}
   size_t bytes() const override { return bytes_; }
   std::byte* host() override { return memory_.data(); }
+  void clear() override { std::memset(memory_.data(), 0, bytes_); }
 
  private:
   PageMemory memory_;

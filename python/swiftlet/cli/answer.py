@@ -31,10 +31,10 @@ def begin(engine: "Engine", prompt: "Prompt", options: "AnswerOptions") -> "tupl
 
 def print_dimming_thoughts(deltas: "Iterable[Delta]", *, begun: bool) -> None:
     """Prints deltas as they come, thoughts dim if on a terminal. `begun`: the answer starts inside the thoughts."""
-    colour = sys.stdout.isatty() and os.environ.get("TERM") != "dumb" and "NO_COLOR" not in os.environ
+    colour = sys.stdout.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")
     dim, plain = ("\x1b[2m", "\x1b[0m") if colour else ("", "")
     try:
-        print(dim if begun else "", end="")
+        print(dim + BEGIN + "\n" if begun else "", end="")  # the tag itself stands in the prompt
         for delta in deltas:
             print(delta.text.replace(BEGIN, dim + BEGIN).replace(END, END + plain), end="", flush=True)
     finally:

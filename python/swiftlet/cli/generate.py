@@ -6,13 +6,14 @@ import sys
 from typing import TYPE_CHECKING
 
 from swiftlet import InputError
-from swiftlet.cli.answer import begin
+from swiftlet.cli.answer import begin, print_dimming_thoughts
 from swiftlet.cli.arguments import add_engine_arguments, add_sampling_arguments, load_engine, sampling_options
 from swiftlet.cli.status_line import StatusLine
+from swiftlet.thinking import begins_thinking, split_thinking
 
 if TYPE_CHECKING:
+    from swiftlet.chat_template import Message
     from swiftlet.engine import AnswerOptions
-    from swiftlet.prompt import Prompt
 
 _DESCRIPTION = "Answers a prompt. The answer goes to stdout as it grows, statistics go to stderr."
 
@@ -35,15 +36,17 @@ def run(args: argparse.Namespace) -> int:
     """Runs the command; the exit status."""
     prompt, options = _prompt(args)
     with load_engine(args) as engine:
+        begun = not isinstance(prompt, str) and begins_thinking(engine.render(prompt, enable_thinking=args.think))
         stream, deltas = begin(engine, prompt, options)
         if args.json:
             with StatusLine("answering") as status:
                 for n, _ in enumerate(deltas):
                     status.update(f"answering, {n} pieces")
-            print(json.dumps({"model": str(engine.path), **stream.result.to_dict()}, ensure_ascii=False))
+            reasoning, content = split_thinking(stream.result.text, begun=begun)
+            parts = {"model": str(engine.path), "reasoning": reasoning, "content": content}
+            print(json.dumps({**parts, **stream.result.to_dict()}, ensure_ascii=False))
             return 0
-        for delta in deltas:
-            print(delta, end="", flush=True)
+        print_dimming_thoughts(deltas, begun=begun)
         if not stream.result.text.endswith("\n"):
             print(flush=True)
         if not args.quiet:
@@ -53,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _prompt(args: argparse.Namespace) -> "tuple[Prompt, AnswerOptions]":
+def _prompt(args: argparse.Namespace) -> "tuple[str | list[Message], AnswerOptions]":
     """The prompt and all options for Engine.generate. Raises InputError for arguments that contradict each other."""
     if args.prompt is None and sys.stdin.isatty():
         raise InputError("give a prompt, or pipe one in")

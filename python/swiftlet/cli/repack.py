@@ -17,7 +17,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser("repack", help="make a container from a checkpoint", description=_DESCRIPTION)
     parser.add_argument("checkpoint", type=Path, help="folder with config.json and the safetensors files")
     parser.add_argument(
-        "container", type=Path, nargs="?", help="folder to make (default: the checkpoint's name with .qpack, here)"
+        "-o",
+        "--output",
+        type=Path,
+        metavar="CONTAINER",
+        help="folder to make (default: the checkpoint's name with .qpack, here)",
     )
     parser.add_argument(
         "--bits", type=int, metavar="N", help="quantize an unquantized checkpoint to 2, 3, 4, 5, 6 or 8 bits a weight"
@@ -38,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     from swiftlet.repack import repack
 
     start = time.monotonic()
-    container = args.container or Path(args.checkpoint.resolve().name + ".qpack")
+    container = args.output or Path(args.checkpoint.resolve().name + ".qpack")
     with ByteProgress() as progress:
         path = repack(
             args.checkpoint,
