@@ -245,9 +245,7 @@ Engine::Engine(const std::string& path, const EngineOptions& options)
   model_ = std::make_unique<Model>(config_, weights_, *backend_, *store_, plan_.chunk);
   logits_.resize(config_.vocab_size);
   if (!options.trace.empty()) trace_ = std::make_unique<RoutingTrace>(options.trace);
-  if (options.watch_pressure)
-    pressure_watch_ =
-        std::make_unique<PressureWatch>([this] { relieve_pressure(); }, [this] { recover_from_pressure(); });
+  if (options.watch_pressure) pressure_watch_ = std::make_unique<PressureWatch>([this] { relieve_pressure(); });
 }
 
 std::shared_ptr<Session> Engine::session() { return std::make_shared<Session>(shared_from_this()); }
@@ -272,6 +270,7 @@ void Engine::check_ids(std::span<const int32_t> ids) const {
 
 void Engine::feed(Session& session, std::span<const int32_t> ids, int wanted, float* logits,
                   const ForwardHooks& hooks) {
+  recover_from_pressure();
   session.valid_ = false;
   ForwardHooks all = hooks;
   if (trace_)
@@ -421,6 +420,7 @@ uint64_t Engine::relieve_pressure() {
   if (!plan_.slot) return 0;
   const uint64_t before = store_->resident_bytes();
   pressure_limit_ = std::max(std::min(store_->budget(), before) / 2 / plan_.slot * plan_.slot, least_pool());
+  pressure_change_ = std::chrono::steady_clock::now();
   store_->set_budget(pool_budget());
   const uint64_t after = store_->resident_bytes();
   return before > after ? before - after : 0;
@@ -428,7 +428,9 @@ uint64_t Engine::relieve_pressure() {
 
 void Engine::recover_from_pressure() {
   const std::lock_guard lock(budget_);
-  if (!pressure_limit_) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (!pressure_limit_ || now - pressure_change_ < std::chrono::seconds(kCalmSeconds)) return;
+  pressure_change_ = now;
   const uint64_t grown = 2 * std::exchange(pressure_limit_, 0);
   const uint64_t full = pool_budget();
   if (grown < full) pressure_limit_ = grown;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -170,10 +171,10 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
   // A new ceiling, from any thread; the pool shrinks or may grow between tokens.
   void set_memory(uint64_t ceiling);
-  // Halves the pool, down to the experts of one token; returns the bytes given back. recover_from_pressure() doubles it
-  // again, up to what the ceiling allows.
+  // Halves the pool, down to the experts of one token; returns the bytes given back. While tokens are computed it
+  // doubles again every kCalmSeconds without a further call, up to what the ceiling allows.
+  static constexpr int kCalmSeconds = 10;
   uint64_t relieve_pressure();
-  void recover_from_pressure();
 
  private:
   friend class Session;
@@ -188,6 +189,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void add_sessions(int delta);
   uint64_t least_pool() const;
   uint64_t pool_budget() const;
+  void recover_from_pressure();
 
   Qpack qpack_;
   ModelConfig config_;
@@ -202,11 +204,12 @@ class Engine : public std::enable_shared_from_this<Engine> {
   std::atomic<std::thread::id> computing_;  // who holds it
   PrefetchMeter prefetch_;
   std::unique_ptr<RoutingTrace> trace_;
-  std::mutex budget_;  // guards the three below
+  std::mutex budget_;  // guards the four below
   int sessions_ = 0;
   uint64_t ceiling_ = 0;
-  uint64_t pressure_limit_ = 0;                    // of the pool, after relieve_pressure(); 0: none
-  std::unique_ptr<PressureWatch> pressure_watch_;  // last: its thread uses the rest
+  uint64_t pressure_limit_ = 0;                              // of the pool, after relieve_pressure(); 0: none
+  std::chrono::steady_clock::time_point pressure_change_{};  // when that limit was last moved
+  std::unique_ptr<PressureWatch> pressure_watch_;            // last: its thread uses the rest
 };
 
 }  // namespace swiftlet

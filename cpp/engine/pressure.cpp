@@ -90,7 +90,7 @@ class Source {
 }  // namespace
 
 struct PressureWatch::Impl {
-  std::function<void()> on_pressure, on_calm;
+  std::function<void()> on_pressure;
   std::mutex mutex;
   std::condition_variable wake;
   bool stop = false;
@@ -98,21 +98,15 @@ struct PressureWatch::Impl {
 
   void run() {
     Source source;
-    auto last = std::chrono::steady_clock::now();
     std::unique_lock lock(mutex);
     auto pause = 500ms;
     while (!wake.wait_for(lock, pause, [this] { return stop; })) {
       lock.unlock();
-      const auto now = std::chrono::steady_clock::now();
       pause = 500ms;
       try {
         if (source.pressed()) {
-          last = now;
           pause = 1000ms;  // what was given back must have time to show
           on_pressure();
-        } else if (now - last > std::chrono::seconds(kCalmSeconds)) {
-          last = now;
-          on_calm();
         }
       } catch (const std::exception&) {
         // No memory even for giving memory back: at the next look again.
@@ -122,10 +116,8 @@ struct PressureWatch::Impl {
   }
 };
 
-PressureWatch::PressureWatch(std::function<void()> on_pressure, std::function<void()> on_calm)
-    : impl_(std::make_unique<Impl>()) {
+PressureWatch::PressureWatch(std::function<void()> on_pressure) : impl_(std::make_unique<Impl>()) {
   impl_->on_pressure = std::move(on_pressure);
-  impl_->on_calm = std::move(on_calm);
   impl_->thread = std::thread([impl = impl_.get()] { impl->run(); });
 }
 

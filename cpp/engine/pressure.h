@@ -10,10 +10,8 @@ namespace swiftlet {
 // dispatch memory-pressure source.
 class PressureWatch {
  public:
-  // `on_pressure` is called when memory is short, at most once a second while it stays so; `on_calm` after each
-  // kCalmSeconds without pressure. Both on the watch's thread.
-  static constexpr int kCalmSeconds = 20;
-  PressureWatch(std::function<void()> on_pressure, std::function<void()> on_calm);
+  // `on_pressure` is called on the watch's thread when memory is short, at most once a second while it stays so.
+  explicit PressureWatch(std::function<void()> on_pressure);
   ~PressureWatch();
 
  private:

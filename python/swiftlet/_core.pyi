@@ -140,4 +140,5 @@ class Engine:
     def set_memory(self, memory: int) -> None:
         """A new ceiling for the process, from any thread: the pool shrinks or may grow between tokens."""
     def relieve_pressure(self) -> int:
-        """Halves the pool (not below its minimum) and gives the memory back; returns the bytes given back."""
+        """Halves the pool (not below its minimum) and gives the memory back; returns the bytes given back. The pool
+        doubles again every 10 seconds of computing without a further call, up to what the ceiling allows."""

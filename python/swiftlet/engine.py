@@ -201,7 +201,10 @@ class Engine:
         self._model.set_memory(parse_bytes(memory))
 
     def relieve_pressure(self) -> int:
-        """Halves the memory for experts, down to what one token needs; returns the bytes given back to the system."""
+        """Halves the memory for experts, down to what one token needs; returns the bytes given back to the system.
+
+        It grows back while tokens are computed: doubled every 10 seconds without a further call.
+        """
         return self._model.relieve_pressure()
 
     def close(self) -> None:

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,19 @@ def test_relieve_pressure_halves_the_pool_down_to_one_token() -> None:
         engine.relieve_pressure()
     assert engine.stats["pool_bytes"] <= engine.config["num_experts_per_tok"] * engine.plan["slot_bytes"]
     assert engine.relieve_pressure() == 0
+
+
+def test_the_pool_grows_back_after_pressure() -> None:
+    engine = _core.Engine(DEMO, context=256)
+    session = engine.session()
+    engine.forward(session, PROMPT)
+    engine.relieve_pressure()
+    halved = engine.stats["pool_budget"]
+    engine.forward(session, [1])
+    assert engine.stats["pool_budget"] == halved
+    time.sleep(10.2)
+    engine.forward(session, [2])
+    assert engine.stats["pool_budget"] >= 2 * halved
 
 
 def test_every_session_is_paid_for() -> None:
