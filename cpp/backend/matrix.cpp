@@ -7,15 +7,15 @@ namespace {
 
 constexpr int64_t kMaxSide = (int64_t(1) << 31) - 1;  // keeps every product of sides and bits inside 64 bits
 
-std::string to_string(const std::vector<int64_t>& shape) {
+bool is_float(DType dtype) { return dtype == DType::F32 || dtype == DType::F16 || dtype == DType::BF16; }
+
+}  // namespace
+
+std::string shape_text(const std::vector<int64_t>& shape) {
   std::string text = "[";
   for (size_t i = 0; i < shape.size(); ++i) text += (i ? ", " : "") + std::to_string(shape[i]);
   return text + "]";
 }
-
-bool is_float(DType dtype) { return dtype == DType::F32 || dtype == DType::F16 || dtype == DType::BF16; }
-
-}  // namespace
 
 Matrix describe_matrix(const std::string& name, int64_t rows, int64_t cols, const StoredTensor& weight,
                        const StoredTensor* scales, const StoredTensor* biases) {
@@ -25,7 +25,7 @@ Matrix describe_matrix(const std::string& name, int64_t rows, int64_t cols, cons
   if (rows < 1 || cols < 1 || rows > kMaxSide || cols > kMaxSide) reject("both sides must be 1 to ", kMaxSide);
   const auto expect_rows = [&](const char* piece, const StoredTensor& tensor) {
     if (tensor.shape.size() != 2 || tensor.shape[0] != rows || tensor.shape[1] < 1)
-      reject(piece, " has shape ", to_string(tensor.shape), ", expected [", rows, ", n]");
+      reject(piece, " has shape ", shape_text(tensor.shape), ", expected [", rows, ", n]");
   };
 
   Matrix matrix;
@@ -36,7 +36,7 @@ Matrix describe_matrix(const std::string& name, int64_t rows, int64_t cols, cons
     if (biases) reject("it has biases but no scales");
     if (!is_float(weight.dtype))
       reject("weight is ", name_of(weight.dtype), " without scales, expected F32, F16 or BF16");
-    if (weight.shape[1] != cols) reject("weight has shape ", to_string(weight.shape));
+    if (weight.shape[1] != cols) reject("weight has shape ", shape_text(weight.shape));
     matrix.dtype = weight.dtype;
     matrix.bits = int(8 * size_of(weight.dtype));
     return matrix;
@@ -66,8 +66,8 @@ Matrix describe_matrix(const std::string& name, int64_t rows, int64_t cols, cons
     if (!is_float(scales->dtype)) reject("scales are ", name_of(scales->dtype), ", expected F32, F16, BF16 or U8");
     if (!biases) reject("it has scales but no biases");
     if (biases->dtype != scales->dtype || biases->shape != scales->shape)
-      reject("biases are ", name_of(biases->dtype), " ", to_string(biases->shape), ", scales are ",
-             name_of(scales->dtype), " ", to_string(scales->shape));
+      reject("biases are ", name_of(biases->dtype), " ", shape_text(biases->shape), ", scales are ",
+             name_of(scales->dtype), " ", shape_text(scales->shape));
     const bool known_bits = (bits >= 2 && bits <= 6) || bits == 8;
     const bool known_group = group_size == 32 || group_size == 64 || group_size == 128;
     if (!known_bits || !known_group)

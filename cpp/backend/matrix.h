@@ -51,6 +51,9 @@ struct StoredTensor {
   std::vector<int64_t> shape;
 };
 
+// "[2, 3]", for messages.
+std::string shape_text(const std::vector<int64_t>& shape);
+
 // Finds codec, bits and group size of a [rows, cols] matrix from the shapes and dtypes of its pieces
 // (bits = 32 * words / cols, group = cols / scales; u8 scales mean an mx or nv format). `scales` and `biases` may be
 // null. Offsets and base stay 0. Throws ErrorKind::Container with `name` if the pieces do not fit.

@@ -14,12 +14,6 @@ constexpr uint64_t kAlignment = 64;  // of every tensor in the arena: a cache li
 
 uint64_t align(uint64_t offset) { return (offset + kAlignment - 1) / kAlignment * kAlignment; }
 
-std::string shape_text(const std::vector<int64_t>& shape) {
-  std::string text = "[";
-  for (size_t i = 0; i < shape.size(); i++) text += (i ? ", " : "") + std::to_string(shape[i]);
-  return text + "]";
-}
-
 // Rows of a stored matrix, in the order they get in memory.
 struct RowRun {
   int64_t begin, count;
