@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from swiftlet.engine import Engine, plan_memory
     from swiftlet.generation import Stream
     from swiftlet.records import Completion, Delta, ExpertStats, Stats, TokenLogprob
+    from swiftlet.session import Reply, Session
     from swiftlet.tokenizer import Tokenizer
 
 __version__ = "0.1.0"
@@ -41,6 +42,8 @@ __all__ = [
     "IoError",
     "MemoryLimitError",
     "NumericError",
+    "Reply",
+    "Session",
     "Stats",
     "Stream",
     "SwiftletError",
@@ -57,6 +60,8 @@ _LAZY = {
     "Delta": "records",
     "Engine": "engine",
     "ExpertStats": "records",
+    "Reply": "session",
+    "Session": "session",
     "Stats": "records",
     "Stream": "generation",
     "TokenLogprob": "records",
