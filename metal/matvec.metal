@@ -1,0 +1,158 @@
+#include <metal_stdlib>
+using namespace metal;
+#include "matvec.h"
+
+// y[t] = W x[t] (+ bias) for up to four matrices that share their input and their encoding: a few tokens, each
+// threadgroup on some rows of one matrix for one token.
+// Grid: (the matrices' threadgroups one after another, T). A threadgroup takes
+// SIMD groups * (32 / LANES) * kRows * passes rows.
+kernel void matvec(const device uchar* arena [[buffer(0)]],
+                   const device float* x [[buffer(1)]],  // [T, columns], x_stride apart
+                   device float* y [[buffer(2)]],        // [T, ..], y_stride apart
+                   constant MatvecArgs& a [[buffer(3)]],
+                   uint3 tg [[threadgroup_position_in_grid]],
+                   uint tid [[thread_index_in_threadgroup]],
+                   uint threads [[threads_per_threadgroup]],
+                   uint lane [[thread_index_in_simdgroup]],
+                   uint simd [[simdgroup_index_in_threadgroup]],
+                   uint simds [[simdgroups_per_threadgroup]]) {
+  threadgroup float4 quads[kVectorQuads];
+  threadgroup float sums[kTilePieces];
+  uint group = tg.x;
+  uint m = 0;
+  while (group >= a.matrices[m].groups) {
+    group -= a.matrices[m].groups;
+    m++;
+  }
+  const ProjectedMatrix matrix = a.matrices[m];
+  const device float* in = x + ulong(tg.y) * a.x_stride;
+  device float* out = y + ulong(tg.y) * a.y_stride + matrix.out;
+
+  const uint teams = 32 / LANES;  // of lanes, on rows of their own
+  for (uint pass = 0; pass < a.passes; pass++) {
+    const uint first = (((group * a.passes + pass) * simds + simd) * teams + lane / LANES) * kRows;
+    RowSums total;
+#pragma unroll
+    for (uint i = 0; i < kRows; i++) {
+      total.s[i] = 0.0f;
+    }
+    for (uint begin = 0; begin < a.columns; begin += kMaxColumnTile) {
+      if (pass == 0 || a.columns > kMaxColumnTile) {
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        load_vector(in, begin, a.columns, quads, sums, tid, threads);
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+      }
+      add_rows(arena, matrix.place, first, matrix.rows, a.columns, begin, lane % LANES, quads, sums, total);
+    }
+#pragma unroll
+    for (uint i = 0; i < kRows; i++) {
+      const float v = sum_lanes(total.s[i]);
+      if (lane % LANES == i && first + i < matrix.rows) {
+        out[first + i] = matrix.bias == kNoBias ? v : v + ((const device float*)(arena + matrix.bias))[first + i];
+      }
+    }
+  }
+}
+
+// out = silu(gate_proj x) * (up_proj x), of a shared expert or a dense MLP for each token, or (POOLED) of the experts of
+// some (token, place among its experts) pairs.
+// Grid: (threadgroups of rows, T or pairs).
+kernel void gate_up(const device uchar* arena [[buffer(0)]],
+                    const device float* x [[buffer(1)]],         // [T, columns], x_stride apart
+                    device float* out [[buffer(2)]],             // [T, rows]; POOLED: [T, k, rows]
+                    const device Slot* slots [[buffer(3)]],      // POOLED: of all experts
+                    const device uint* experts [[buffer(4)]],    // POOLED: [T, k]
+                    const device uint* pairs [[buffer(5)]],      // POOLED: t * k + place
+                    constant GateUpArgs& a [[buffer(6)]],
+                    uint3 tg [[threadgroup_position_in_grid]],
+                    uint tid [[thread_index_in_threadgroup]],
+                    uint threads [[threads_per_threadgroup]],
+                    uint lane [[thread_index_in_simdgroup]],
+                    uint simd [[simdgroup_index_in_threadgroup]],
+                    uint simds [[simdgroups_per_threadgroup]]) {
+  threadgroup float4 quads[kVectorQuads];
+  threadgroup float sums[kTilePieces];
+  const device uchar* base = arena;
+  uint row_of_x = tg.y;
+  uint row_of_out = tg.y;
+  if (POOLED != 0) {
+    row_of_out = pairs[tg.y];
+    row_of_x = row_of_out / a.experts_per_token;
+    base = slots[a.first_expert + experts[row_of_out]].base;
+  }
+  const device float* in = x + ulong(row_of_x) * a.x_stride;
+  device float* y = out + ulong(row_of_out) * a.rows;
+
+  const uint teams = 32 / LANES;
+  for (uint pass = 0; pass < a.passes; pass++) {
+    const uint first = (((tg.x * a.passes + pass) * simds + simd) * teams + lane / LANES) * kRows;
+    RowSums gate;
+    RowSums up;
+#pragma unroll
+    for (uint i = 0; i < kRows; i++) {
+      gate.s[i] = 0.0f;
+      up.s[i] = 0.0f;
+    }
+    for (uint begin = 0; begin < a.columns; begin += kMaxColumnTile) {
+      if (pass == 0 || a.columns > kMaxColumnTile) {
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        load_vector(in, begin, a.columns, quads, sums, tid, threads);
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+      }
+      add_rows(base, a.gate, first, a.rows, a.columns, begin, lane % LANES, quads, sums, gate);
+      add_rows(base, a.up, first, a.rows, a.columns, begin, lane % LANES, quads, sums, up);
+    }
+#pragma unroll
+    for (uint i = 0; i < kRows; i++) {
+      const float g = sum_lanes(gate.s[i]);
+      const float u = sum_lanes(up.s[i]);
+      if (lane % LANES == i && first + i < a.rows) {
+        y[first + i] = silu(g) * u;
+      }
+    }
+  }
+}
+
+// out[pair] = down_proj x[pair] of the experts of some pairs.
+// Grid: (threadgroups of rows, pairs).
+kernel void expert_down(const device float* x [[buffer(0)]],      // [T, k, columns]
+                        device float* out [[buffer(1)]],          // [T, k, rows]
+                        const device Slot* slots [[buffer(2)]],   // of all experts
+                        const device uint* experts [[buffer(3)]], // [T, k]
+                        const device uint* pairs [[buffer(4)]],
+                        constant DownArgs& a [[buffer(5)]],
+                        uint3 tg [[threadgroup_position_in_grid]],
+                        uint tid [[thread_index_in_threadgroup]],
+                        uint threads [[threads_per_threadgroup]],
+                        uint lane [[thread_index_in_simdgroup]],
+                        uint simd [[simdgroup_index_in_threadgroup]],
+                        uint simds [[simdgroups_per_threadgroup]]) {
+  threadgroup float4 quads[kVectorQuads];
+  threadgroup float sums[kTilePieces];
+  const uint pair = pairs[tg.y];
+  const device uchar* base = slots[a.first_expert + experts[pair]].base;
+  const uint teams = 32 / LANES;
+  for (uint pass = 0; pass < a.passes; pass++) {
+    const uint first = (((tg.x * a.passes + pass) * simds + simd) * teams + lane / LANES) * kRows;
+    RowSums total;
+#pragma unroll
+    for (uint i = 0; i < kRows; i++) {
+      total.s[i] = 0.0f;
+    }
+    for (uint begin = 0; begin < a.columns; begin += kMaxColumnTile) {
+      if (pass == 0 || a.columns > kMaxColumnTile) {
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        load_vector(x + ulong(pair) * a.columns, begin, a.columns, quads, sums, tid, threads);
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+      }
+      add_rows(base, a.place, first, a.rows, a.columns, begin, lane % LANES, quads, sums, total);
+    }
+#pragma unroll
+    for (uint i = 0; i < kRows; i++) {
+      const float v = sum_lanes(total.s[i]);
+      if (lane % LANES == i && first + i < a.rows) {
+        out[ulong(pair) * a.rows + first + i] = v;
+      }
+    }
+  }
+}
