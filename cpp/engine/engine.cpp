@@ -11,7 +11,10 @@
 namespace swiftlet {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 constexpr int kLogitRows = 16;  // positions whose logits are computed at once
+constexpr std::chrono::milliseconds kAskInterval{100};
 
 MemoryPlan plan_memory(const Qpack& qpack, const ModelConfig& config, const Backend& backend,
                        const EngineOptions& options) {
@@ -81,7 +84,6 @@ class PhaseTimer {
   }
 
  private:
-  using Clock = std::chrono::steady_clock;
   PhaseStats& phase_;
   const ExpertStore& store_;
   ExpertStats before_;
@@ -163,9 +165,18 @@ void Generation::prefill(const Interrupt& interrupt) {
       double((rest.size() + engine.plan_.chunk - 1) / engine.plan_.chunk) * double(engine.config_.num_hidden_layers);
   double step = 0;
   ForwardHooks hooks;
+  auto asked = Clock::now();
+  const auto ask_now = [&] {
+    ask(interrupt);
+    asked = Clock::now();
+  };
   hooks.before_layer = [&] {
     progress_ = step++ / steps;
-    ask(interrupt);
+    ask_now();
+  };
+  // A layer of a long chunk takes seconds when its experts have to be read.
+  hooks.between_experts = [&] {
+    if (Clock::now() - asked > kAskInterval) ask_now();
   };
   const PhaseTimer timer(stats_.prefill, *engine.store_);
   for (size_t begin = 0; begin < rest.size(); begin += size_t(engine.plan_.chunk)) {
@@ -182,7 +193,7 @@ bool Generation::is_end(int32_t id) const {
   return holds(params_.stop_token_ids) || (!params_.ignore_eos && holds(session_->engine_->config().eos_token_ids));
 }
 
-GeneratedToken Generation::next(const Interrupt& interrupt) {
+GeneratedToken Generation::next(const Interrupt& interrupt, std::span<const uint32_t> mask) {
   if (finished_) fail(ErrorKind::Input, "this generation has ended; start a new one");
   Engine& engine = *session_->engine_;
   GeneratedToken out;
@@ -190,7 +201,7 @@ GeneratedToken Generation::next(const Interrupt& interrupt) {
   try {
     if (!last_) {
       prefill(interrupt);
-      out.token = sampler_.sample(engine.logits_);
+      out.token = sampler_.sample(engine.logits_, mask);
     } else {
       if (session_->generation_ != number_)
         fail(ErrorKind::Input, "another generation or a reset has taken the session since: this one cannot go on");
@@ -200,7 +211,7 @@ GeneratedToken Generation::next(const Interrupt& interrupt) {
         engine.feed(*session_, std::span(&*last_, 1), 1, engine.logits_.data(), {});
       }
       engine.prefetch_.decoded(stats_.decode.seconds - before);
-      out.token = sampler_.sample(engine.logits_);
+      out.token = sampler_.sample(engine.logits_, mask);
       stats_.decode.tokens++;
     }
   } catch (...) {

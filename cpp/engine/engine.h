@@ -85,7 +85,7 @@ struct GeneratedToken {
   FinishReason finish = FinishReason::None;
 };
 
-// Asked between layers of a prefill; true, or an exception, stops there.
+// Asked several times a second during a prefill; true, or an exception, stops there.
 using Interrupt = std::function<bool()>;
 
 class Generation {
@@ -93,9 +93,10 @@ class Generation {
   // See Engine::generate.
   Generation(std::shared_ptr<Session> session, std::vector<int32_t> prompt, const SamplingParams& params);
 
-  // The next token; the first call prefills. Throws ErrorKind::Input after the last token, ErrorKind::Cancelled when
-  // interrupted (the session is then invalid and will be reset by the next generation).
-  GeneratedToken next(const Interrupt& interrupt = {});
+  // The next token; the first call prefills. `mask`: the tokens that may be chosen, as for Sampler::sample. Throws
+  // ErrorKind::Input after the last token, ErrorKind::Cancelled when interrupted (the session is then invalid and will
+  // be reset by the next generation).
+  GeneratedToken next(const Interrupt& interrupt = {}, std::span<const uint32_t> mask = {});
 
   const GenerationStats& stats() const { return stats_; }
   double prefill_progress() const { return progress_; }  // 0 to 1

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/error.h"
 
@@ -44,6 +45,27 @@ bool better(const std::pair<float, int32_t>& a, const std::pair<float, int32_t>&
 // Heap order that pops the best first.
 bool heap_less(const std::pair<float, int32_t>& a, const std::pair<float, int32_t>& b) { return better(b, a); }
 
+// Logits of tokens that the mask leaves out become -inf.
+void apply_mask(std::span<float> logits, std::span<const uint32_t> mask) {
+  constexpr float kNever = -std::numeric_limits<float>::infinity();
+  bool any = false;
+  for (size_t begin = 0; begin < logits.size(); begin += 32) {
+    const auto block = logits.subspan(begin, std::min<size_t>(32, logits.size() - begin));
+    const uint32_t word = begin / 32 < mask.size() ? mask[begin / 32] : 0;
+    if (word == 0) {
+      std::ranges::fill(block, kNever);
+      continue;
+    }
+    for (size_t i = 0; i < block.size(); i++) {
+      if (word >> i & 1)
+        any = true;
+      else
+        block[i] = kNever;
+    }
+  }
+  if (!any) fail(ErrorKind::Input, "the mask allows no token at all");
+}
+
 }  // namespace
 
 Sampler::Sampler(const SamplingParams& params, std::span<const int32_t> prompt, int64_t vocab_size)
@@ -54,7 +76,7 @@ Sampler::Sampler(const SamplingParams& params, std::span<const int32_t> prompt, 
   for (const int32_t id : prompt) seen_[id] = 1;
 }
 
-SampledToken Sampler::sample(std::span<float> logits) {
+SampledToken Sampler::sample(std::span<float> logits, std::span<const uint32_t> mask) {
   SampledToken token;
   double normalizer = 0;
   if (params_.logprobs >= 0) {
@@ -69,6 +91,7 @@ SampledToken Sampler::sample(std::span<float> logits) {
       params_.logprobs >= 0 ? std::vector<float>(logits.begin(), logits.end()) : std::vector<float>{};
 
   adjust(logits);
+  if (!mask.empty()) apply_mask(logits, mask);
   token.id = choose(logits);
   token.logprob = raw.empty() ? std::nanf("") : float(raw[token.id] - normalizer);
 
@@ -93,7 +116,8 @@ int32_t Sampler::choose(std::span<float> logits) {
   const float max = *std::ranges::max_element(logits);
   candidates_.clear();
   for (size_t i = 0; i < logits.size(); i++)
-    candidates_.emplace_back(std::exp((logits[i] - max) / params_.temperature), int32_t(i));
+    if (std::isfinite(logits[i]))
+      candidates_.emplace_back(std::exp((logits[i] - max) / params_.temperature), int32_t(i));
 
   // top-k keeps the k largest; what follows works on them, largest first, and stops as early as it can.
   if (params_.top_k > 0 && params_.top_k < int64_t(candidates_.size())) {

@@ -38,9 +38,11 @@ class Sampler {
   // `prompt`: for the repetition penalty. Throws ErrorKind::Input for a value outside its range.
   Sampler(const SamplingParams& params, std::span<const int32_t> prompt, int64_t vocab_size);
 
-  // Chooses a token. The steps, in order: bias, penalties, (greedy: the largest; ties: the lower id), temperature,
-  // top-k, top-p, min-p, draw. `logits` [vocab] is scratch afterwards. The same seed and logits give the same tokens.
-  SampledToken sample(std::span<float> logits);
+  // Chooses a token. The steps, in order: bias, penalties, mask, (greedy: the largest; ties: the lower id),
+  // temperature, top-k, top-p, min-p, draw. `logits` [vocab] is scratch afterwards. The same seed and logits give the
+  // same tokens. `mask`: a bit a token, the lowest of the first word for id 0; ids with 0, or beyond its end, are not
+  // chosen. Empty: all may be. Throws ErrorKind::Input if it allows none.
+  SampledToken sample(std::span<float> logits, std::span<const uint32_t> mask = {});
 
  private:
   int32_t choose(std::span<float> logits);

@@ -89,6 +89,7 @@ void Model::moe(int layer, int tokens, const ForwardHooks& hooks) {
     for (const ReadyExpert& e : ready) work.push_back({e.slot, plan.of(e.expert)});
     backend_.experts(weights.expert, work, tokens);
     backend_.finish();  // their slots may be given to others from here on
+    if (hooks.between_experts) hooks.between_experts();
   }
   backend_.end_moe(tokens);
 }

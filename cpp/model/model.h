@@ -18,6 +18,7 @@ namespace swiftlet {
 // Called on the way through a chunk; all may be empty.
 struct ForwardHooks {
   std::function<void()> before_layer;                                // may throw to stop there (cancel)
+  std::function<void()> between_experts;                             // of a layer; may throw as well
   std::function<void(int layer)> after_layer;                        // -1: after the embedding
   std::function<void(int layer, const Routes& routes)> after_route;  // layers with experts
 };

@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -249,14 +250,17 @@ nb::object finish_name(FinishReason reason) {
   return nb::none();
 }
 
+using TokenMask = nb::ndarray<const uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
 // A generation as Python sees it: the C++ one and the count of its tokens.
 struct PyGeneration {
   std::unique_ptr<Generation> generation;
   int64_t tokens = 0;
 
-  GeneratedToken next(const nb::object& interrupt) {
+  GeneratedToken next(const nb::object& interrupt, const std::optional<TokenMask>& mask) {
+    const auto words = mask ? std::span(mask->data(), mask->size()) : std::span<const uint32_t>();
     const nb::gil_scoped_release release;
-    GeneratedToken token = generation->next(make_interrupt(interrupt));
+    GeneratedToken token = generation->next(make_interrupt(interrupt), words);
     tokens++;
     return token;
   }
@@ -323,7 +327,7 @@ NB_MODULE(_core, m) {
       .def("reset", &Session::reset, nb::call_guard<nb::gil_scoped_release>());
 
   nb::class_<PyGeneration>(m, "Generation")
-      .def("next", &PyGeneration::next, "interrupt"_a = nb::none())
+      .def("next", &PyGeneration::next, "interrupt"_a = nb::none(), "mask"_a = nb::none())
       .def_prop_ro("prefill_progress", [](const PyGeneration& g) { return g.generation->prefill_progress(); })
       .def_prop_ro("stats", [](const PyGeneration& g) { return to_dict(g.generation->stats(), g.tokens); });
 

@@ -78,8 +78,10 @@ class Session:
 class Generation:
     """An iterator over the tokens of one answer."""
 
-    def next(self, interrupt: Callable[[], bool] | None = None) -> Token:
-        """The next token. The first call also prefills; between its layers pending signals are handled (Ctrl-C raises
+    def next(self, interrupt: Callable[[], bool] | None = None, mask: NDArray[np.uint32] | None = None) -> Token:
+        """The next token, out of those that `mask` allows: a bit each, the lowest of the first word for id 0.
+
+        The first call also prefills; several times a second pending signals are handled meanwhile (Ctrl-C raises
         KeyboardInterrupt) and `interrupt` is asked: True raises CancelledError, and an exception of its own goes
         through. Either way the session starts anew with the next generation."""
     @property

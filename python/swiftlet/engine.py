@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from swiftlet import _core
 from swiftlet.chat_template import ChatTemplate, Message
-from swiftlet.generation import PrefillProgress, Stream
+from swiftlet.generation import Constraint, PrefillProgress, Stream
 from swiftlet.memory import parse_bytes
 from swiftlet.models import read_json, resolve
 from swiftlet.prompt import Prompt, PromptEncoder, PromptOptions
@@ -34,6 +34,8 @@ class GenerateOptions(AnswerOptions, total=False):
 
     on_prefill: PrefillProgress | None
     """Called now and then during the prefill with the prompt tokens done and their total."""
+    constraint: Constraint | None
+    """Only tokens that it allows are chosen: see swiftlet.grammar. Not together with ignore_eos."""
 
 
 class Engine:
@@ -118,6 +120,8 @@ class Engine:
         unknown = options.keys() - GenerateOptions.__annotations__.keys()
         if unknown:
             raise TypeError(f"generate() got an unexpected keyword argument {min(unknown)!r}")
+        if options.get("constraint") is not None and options.get("ignore_eos"):
+            raise _core.InputError("ignore_eos does not go with a constraint: an answer that fits ends there")
         stop = _stop_strings(options.get("stop"))
         ids = self._encode(prompt, options)
         params = sampling_params(options, self._defaults, room=self._room(ids), vocab_size=self.config["vocab_size"])
@@ -133,6 +137,7 @@ class Engine:
                 TextStream(self.tokenizer, stop),
                 params,
                 on_prefill=options.get("on_prefill"),
+                constraint=options.get("constraint"),
             )
             self._stream = weakref.ref(stream)
         return stream

@@ -2,13 +2,26 @@
 
 import threading
 from collections.abc import Callable, Iterator
-from typing import Self
+from typing import Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 from swiftlet import _core
 from swiftlet.records import Completion, Delta, FinishReason, Stats, TokenLogprob
 from swiftlet.stream import TextStream
 
 PrefillProgress = Callable[[int, int], None]
+
+
+class Constraint(Protocol):
+    """Which tokens may come next: asked before each token, told after it. swiftlet.grammar makes such."""
+
+    def mask(self) -> NDArray[np.uint32] | None:
+        """A bit a token, the lowest of the first word for id 0; None: all may come."""
+
+    def accept(self, id: int) -> None:
+        """This token was chosen."""
 
 
 class Stream(Iterator[Delta]):
@@ -26,6 +39,7 @@ class Stream(Iterator[Delta]):
         text: TextStream,
         params: _core.SamplingParams,
         on_prefill: PrefillProgress | None = None,
+        constraint: Constraint | None = None,
     ) -> None:
         self._generation: _core.Generation | None = generation
         self._lock = lock
@@ -33,6 +47,7 @@ class Stream(Iterator[Delta]):
         self._seed = params.seed
         self._wants_logprobs = params.logprobs >= 0
         self._on_prefill = on_prefill
+        self._constraint = constraint
         self._cancelled = False
         self._superseded = False
         self._pieces: list[str] = []
@@ -92,7 +107,7 @@ class Stream(Iterator[Delta]):
         finish: FinishReason | None = None
         stop_reason: str | int | None = None
         while not text and finish is None:
-            token = generation.next(self._interrupt)
+            token = self._next_token(generation)
             self._ids.append(token.id)
             if self._wants_logprobs:
                 self._logprobs.append(TokenLogprob(token.id, token.logprob, tuple(token.top_logprobs)))
@@ -111,8 +126,16 @@ class Stream(Iterator[Delta]):
             self._end(finish, stop_reason)
         return Delta(text, self._ids[first:], self._logprobs[first:] if self._wants_logprobs else None)
 
+    def _next_token(self, generation: _core.Generation) -> _core.Token:
+        if self._constraint is None:
+            return generation.next(self._interrupt)
+        token = generation.next(self._interrupt, self._constraint.mask())
+        if token.finish_reason != "stop":
+            self._constraint.accept(token.id)
+        return token
+
     def _interrupt(self) -> bool:
-        """Asked by the core between the layers of a prefill."""
+        """Asked by the core several times a second during a prefill."""
         if self._on_prefill is not None and self._generation is not None:
             stats = self._generation.stats
             cached, total = stats["cached_tokens"], stats["prompt_tokens"]

@@ -94,7 +94,7 @@ def typed_value(text: str, schema: Any, root: Any) -> Any:
 
     `root` is the schema that "$ref" refers to. Without a schema it is text.
     """
-    types = _types(schema, root)
+    types = json_types(schema, root)
     if types == {"string"} or not isinstance(schema, Mapping):
         return text
     value = _parse(text.strip())
@@ -107,13 +107,39 @@ def typed_value(text: str, schema: Any, root: Any) -> Any:
 
 def fit(value: Any, schema: Any, root: Any) -> Any:
     """A JSON value, with the type that the schema wants if it can be read so: "5" becomes 5 where a number belongs."""
-    types = _types(schema, root)
+    types = json_types(schema, root)
     if types is None or any(_is(value, name) for name in types):
         return value
     if isinstance(value, str):
         return typed_value(value, schema, root)
     text = json.dumps(value, ensure_ascii=False)
     return _as_type(value, types, text if "string" in types else value)
+
+
+def json_types(schema: Any, root: Any, depth: int = 0) -> set[str] | None:
+    """Names of the JSON types that a schema allows; None if it does not say."""
+    if not isinstance(schema, Mapping) or depth > _MAX_DEPTH:
+        return None
+    if isinstance(schema.get("$ref"), str):
+        return json_types(_lookup(root, schema["$ref"]), root, depth + 1)
+    kind = schema.get("type")
+    if isinstance(kind, str):
+        return {kind}
+    if isinstance(kind, list):
+        return {name for name in kind if isinstance(name, str)}
+    values = [schema["const"]] if "const" in schema else schema.get("enum")
+    if isinstance(values, list):
+        return {name for name in _JSON_TYPES for value in values if _is(value, name)}
+    alternatives = schema.get("anyOf", schema.get("oneOf"))
+    if not isinstance(alternatives, list):
+        return None
+    types: set[str] = set()
+    for alternative in alternatives:
+        allowed = json_types(alternative, root, depth + 1)
+        if allowed is None:
+            return None
+        types |= allowed
+    return types
 
 
 def property_schema(schema: Any, name: str) -> Any:
@@ -139,32 +165,6 @@ def _is(value: Any, name: str) -> bool:
     if isinstance(value, bool):
         return name == "boolean"
     return isinstance(value, _JSON_TYPES.get(name, ()))
-
-
-def _types(schema: Any, root: Any, depth: int = 0) -> set[str] | None:
-    """Names of the JSON types that a schema allows; None if it does not say."""
-    if not isinstance(schema, Mapping) or depth > _MAX_DEPTH:
-        return None
-    if isinstance(schema.get("$ref"), str):
-        return _types(_lookup(root, schema["$ref"]), root, depth + 1)
-    kind = schema.get("type")
-    if isinstance(kind, str):
-        return {kind}
-    if isinstance(kind, list):
-        return {name for name in kind if isinstance(name, str)}
-    values = [schema["const"]] if "const" in schema else schema.get("enum")
-    if isinstance(values, list):
-        return {name for name in _JSON_TYPES for value in values if _is(value, name)}
-    alternatives = schema.get("anyOf", schema.get("oneOf"))
-    if not isinstance(alternatives, list):
-        return None
-    types: set[str] = set()
-    for alternative in alternatives:
-        allowed = _types(alternative, root, depth + 1)
-        if allowed is None:
-            return None
-        types |= allowed
-    return types
 
 
 def _lookup(root: Any, reference: str) -> Any:

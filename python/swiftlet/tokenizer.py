@@ -58,6 +58,10 @@ class Tokenizer:
         """Tokens that have a text, added ones included; the model's vocabulary can be larger."""
         return self._tokenizer.get_vocab_size(with_added_tokens=True)
 
+    def to_json(self) -> str:
+        """The tokenizer as tokenizer.json has it, with the tokens that only tokenizer_config.json lists."""
+        return self._tokenizer.to_str()
+
     def encode(self, text: str) -> list[int]:
         """Ids of a text, nothing added. Raises InputError for text with lone surrogates, which no file can hold."""
         try:

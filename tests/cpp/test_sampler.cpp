@@ -143,6 +143,35 @@ TEST_CASE("sampler: logprobs are of the model's own distribution") {
   CHECK(std::isnan(once(p).logprob));
 }
 
+TEST_CASE("sampler: only tokens that the mask allows") {
+  std::vector<float> logits(70, 0.0f);
+  logits[3] = 9;
+  logits[69] = 5;
+  const auto choose = [&](const SamplingParams& p, std::vector<uint32_t> mask) {
+    std::vector<float> scratch = logits;
+    return Sampler(p, {}, 70).sample(scratch, mask);
+  };
+  SamplingParams p;
+  p.temperature = 0;
+  CHECK(choose(p, {}).id == 3);
+  CHECK(choose(p, {~0u, ~0u, ~0u}).id == 3);
+  CHECK(choose(p, {~8u, ~0u, ~0u}).id == 69);
+  CHECK(choose(p, {~8u, ~0u}).id == 0);  // ids past its end are left out
+  CHECK(choose(p, {0, 1u << 31, 0}).id == 63);
+  CHECK_THROWS_AS(choose(p, {0, 0, ~63u}), Error);  // only bits that stand for no token
+
+  p.temperature = 1;
+  p.logprobs = 1;
+  for (p.seed = 0; p.seed < 20; p.seed++) {
+    const SampledToken token = choose(p, {6, 0, 0});
+    CHECK((token.id == 1 || token.id == 2));
+    CHECK(token.top_logprobs[0].first == 3);  // the model's own distribution
+  }
+  p.top_k = 2;
+  p.top_p = 0.5f;
+  CHECK(choose(p, {1u << 7, 0, 0}).id == 7);
+}
+
 TEST_CASE("sampler: values outside their range are refused by name") {
   const auto refused = [](auto change, const char* name) {
     SamplingParams p;
