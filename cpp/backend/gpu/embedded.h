@@ -1,0 +1,16 @@
+// Texts that the build makes from metal/ (tools/msl).
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace swiftlet::gpu {
+
+struct EmbeddedText {
+  std::string_view name;  // of the file in metal/, without its extension
+  std::string_view text;
+};
+
+std::span<const EmbeddedText> shader_texts();
+
+}  // namespace swiftlet::gpu

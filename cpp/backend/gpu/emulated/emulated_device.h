@@ -1,0 +1,43 @@
+// A GPU in software, for tests: runs the shaders of metal/, translated to C++ by tools/msl, and refuses what a real GPU
+// would let pass or answer with garbage. It finds
+//   - SIMD operations and barriers that not all threads reach, threads that return before one,
+//   - missing threadgroup barriers (run it in both orders and compare), threadgroup memory read before it is written (NaN),
+//   - missing barriers between dispatches, and memory given back, read or written by the CPU while dispatches use it,
+//   - accesses outside of a buffer, unset function constants, bindings that do not fit the kernel's parameters.
+// Private memory cannot be seen by the CPU. Host errors are thrown by the call, those of a kernel by wait().
+#pragma once
+
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+
+#include "backend/gpu/device.h"
+#include "backend/gpu/emulated/kernel.h"
+
+namespace swiftlet::gpu {
+
+// Two extremes of what a GPU may do.
+enum class Order : uint8_t {
+  Forwards,   // threads take turns in ascending order; work is done by commit(); wrap() makes no copy
+  Backwards,  // descending, and the same for dispatches without a barrier between them; by wait(); wrap() copies
+};
+
+struct EmulatedOptions {
+  Order order = Order::Forwards;
+  bool matrix_units = true;  // what Device::matrix_units() says
+  int threads = 2;           // of the CPU, for threadgroups
+  std::span<const emulated::Library* const> more = {};  // shaders beside those of metal/
+};
+
+std::unique_ptr<Device> make_emulated_device(const EmulatedOptions& options = {});
+
+// Forwards, or what the environment variable SWIFTLET_EMULATED_ORDER says: "forwards" or "backwards". Throws
+// ErrorKind::Input for another value.
+Order emulated_order();
+
+// Kernels of metal/ as "file.name": all, and those that any device ran since the process began.
+std::set<std::string> emulated_kernels();
+std::set<std::string> emulated_kernels_run();
+
+}  // namespace swiftlet::gpu
