@@ -68,7 +68,7 @@ def index(names: list[str]) -> str:
 def embedded(texts: dict[str, str], table: str) -> str:
     """C++ that holds texts by name, as the array swiftlet::gpu::TABLE of cpp/backend/gpu/embedded.h."""
     out = ['#include "backend/gpu/embedded.h"', "", "namespace swiftlet::gpu {", ""]
-    out.append(f"static const EmbeddedText kTexts[] = {{")
+    out.append("static const EmbeddedText kTexts[] = {")
     for name, text in texts.items():
         if ')msl"' in text:
             raise ValueError(f'{name} contains )msl"')

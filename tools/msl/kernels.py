@@ -8,7 +8,8 @@ Only these need rewriting; headers make the rest of a shader valid C++:
 - `constant uint name [[function_constant(i)]];` and uses of the name, which become calls.
 - other constants at namespace scope.
 
-A kernel of another form than these must not be skipped: whatever is left over of `kernel`, `host_name` and `[[` is an error.
+A kernel of another form than these must not be skipped: whatever is left over of `kernel`, `host_name` and `[[` is an
+error.
 """
 
 import re
@@ -56,7 +57,7 @@ class Parameter:
 
     @property
     def name(self) -> str:
-        return re.findall(r"\w+", self.declaration)[-1]
+        return self.declaration.split()[-1].lstrip("*&")
 
 
 @dataclass(frozen=True)

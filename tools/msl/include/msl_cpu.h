@@ -62,12 +62,12 @@ struct Buffer {
 struct Arguments {
   static const void* pointer(const Args& a) { return a.arguments; }
 };
-#define MSL_BUILTIN(name, ...)       \
-  struct name {                      \
-    static Uint3 value() {           \
+#define MSL_BUILTIN(name, ...)          \
+  struct name {                         \
+    static Uint3 value() {              \
       const Threadgroup& t = current(); \
-      return __VA_ARGS__;            \
-    }                                \
+      return __VA_ARGS__;               \
+    }                                   \
   };
 MSL_BUILTIN(ThreadPositionInThreadgroup, {t.thread, 0, 0})
 MSL_BUILTIN(ThreadgroupPositionInGrid, t.position)
@@ -126,8 +126,8 @@ struct Signature<Function> {
 
 #define MSL_KERNEL static
 #define MSL_CONSTANT static const
-#define MSL_FUNCTION_CONSTANT(name, index)                                     \
-  static msl::FunctionConstant msl_constant_##name{#name, index, 0, false};    \
+#define MSL_FUNCTION_CONSTANT(name, index)                                  \
+  static msl::FunctionConstant msl_constant_##name{#name, index, 0, false}; \
   static inline uint name() { return msl::function_constant(msl_constant_##name); }
 #define MSL_THREADGROUP static thread_local
 #define MSL_THREADGROUP_INIT(name)             \
@@ -136,10 +136,12 @@ struct Signature<Function> {
 
 namespace metal {
 
+using std::abs;
 using std::ceil;
 using std::cos;
 using std::exp;
 using std::exp2;
+using std::fabs;
 using std::floor;
 using std::fma;
 using std::fmax;
@@ -156,12 +158,9 @@ using std::sin;
 using std::sqrt;
 using std::tanh;
 using std::trunc;
-inline float abs(float x) { return std::fabs(x); }
-inline float fabs(float x) { return std::fabs(x); }
-inline int abs(int x) { return x < 0 ? -x : x; }
 inline float rsqrt(float x) { return 1.0f / std::sqrt(x); }
-#define MSL_MIN_MAX(T)                                 \
-  inline T min(T a, T b) { return b < a ? b : a; }     \
+#define MSL_MIN_MAX(T)                             \
+  inline T min(T a, T b) { return b < a ? b : a; } \
   inline T max(T a, T b) { return a < b ? b : a; }
 MSL_MIN_MAX(float)
 MSL_MIN_MAX(int)
@@ -224,9 +223,9 @@ inline T msl_reduce(T value, F f, const char* what, msl::Where where) {
   }
   return msl_unpack<T>(all.result);
 }
-#define MSL_REDUCTION(name, expression)                                        \
-  template <class T>                                                           \
-  T name(T value, MSL_WHERE) {                                                 \
+#define MSL_REDUCTION(name, expression)                                             \
+  template <class T>                                                                \
+  T name(T value, MSL_WHERE) {                                                      \
     return msl_reduce(value, [](T a, T b) { return T(expression); }, #name, where); \
   }
 MSL_REDUCTION(simd_sum, a + b)

@@ -1,5 +1,5 @@
-// Metal's spelling, after everything else: from here on these words mean what they mean in a shader. Types that CUDA has
-// too, like float4, get the names that MSL_VECTORS gave them.
+// Metal's spelling, after everything else: from here on these words mean what they mean in a shader. Types that CUDA
+// has too, like float4, get the names that MSL_VECTORS gave them.
 #pragma once
 
 #define device

@@ -44,14 +44,14 @@ struct bfloat_t {
 };
 template <class T>
 using if_16_bit = typename enable_if<is_same<T, half_t>::value || is_same<T, bfloat_t>::value, T>::type;
-#define MSL_OPERATOR(op)                                \
-  template <class T>                                    \
-  MSL_FN if_16_bit<T> operator op(T a, T b) {           \
-    return T(float(a) op float(b));                     \
-  }                                                     \
-  template <class T>                                    \
-  MSL_FN if_16_bit<T>& operator op##=(T& a, float b) { \
-    return a = T(float(a) op b);                        \
+#define MSL_OPERATOR(op)                                  \
+  template <class T>                                      \
+  MSL_FN if_16_bit<T> operator op(T a, T b) {             \
+    return T(float(a) op float(b));                       \
+  }                                                       \
+  template <class T>                                      \
+  MSL_FN if_16_bit<T>& operator op## = (T & a, float b) { \
+    return a = T(float(a) op b);                          \
   }
 MSL_OPERATOR(+)
 MSL_OPERATOR(-)
@@ -112,28 +112,28 @@ struct alignas(4 * sizeof(T)) vec<T, 4> {
   MSL_FN const T& operator[](int i) const { return elements[i]; }
 };
 
-#define MSL_OPERATOR(op)                                                                       \
-  template <class T, int N>                                                                    \
-  MSL_FN vec<T, N> operator op(const vec<T, N>& a, const vec<T, N>& b) {                       \
-    vec<T, N> r;                                                                               \
-    for (int i = 0; i < N; i++) r[i] = T(a[i] op b[i]);                                        \
-    return r;                                                                                  \
-  }                                                                                            \
-  template <class T, int N>                                                                    \
-  MSL_FN vec<T, N> operator op(const vec<T, N>& a, typename identity<T>::type b) {             \
-    return a op vec<T, N>(b);                                                                  \
-  }                                                                                            \
-  template <class T, int N>                                                                    \
-  MSL_FN vec<T, N> operator op(typename identity<T>::type a, const vec<T, N>& b) {             \
-    return vec<T, N>(a) op b;                                                                  \
-  }                                                                                            \
-  template <class T, int N>                                                                    \
-  MSL_FN vec<T, N>& operator op##=(vec<T, N>& a, const vec<T, N>& b) {                         \
-    return a = a op b;                                                                         \
-  }                                                                                            \
-  template <class T, int N>                                                                    \
-  MSL_FN vec<T, N>& operator op##=(vec<T, N>& a, typename identity<T>::type b) {               \
-    return a = a op b;                                                                         \
+#define MSL_OPERATOR(op)                                                            \
+  template <class T, int N>                                                         \
+  MSL_FN vec<T, N> operator op(const vec<T, N>& a, const vec<T, N>& b) {            \
+    vec<T, N> r;                                                                    \
+    for (int i = 0; i < N; i++) r[i] = T(a[i] op b[i]);                             \
+    return r;                                                                       \
+  }                                                                                 \
+  template <class T, int N>                                                         \
+  MSL_FN vec<T, N> operator op(const vec<T, N>& a, typename identity<T>::type b) {  \
+    return a op vec<T, N>(b);                                                       \
+  }                                                                                 \
+  template <class T, int N>                                                         \
+  MSL_FN vec<T, N> operator op(typename identity<T>::type a, const vec<T, N>& b) {  \
+    return vec<T, N>(a) op b;                                                       \
+  }                                                                                 \
+  template <class T, int N>                                                         \
+  MSL_FN vec<T, N>& operator op## = (vec<T, N> & a, const vec<T, N>& b) {           \
+    return a = a op b;                                                              \
+  }                                                                                 \
+  template <class T, int N>                                                         \
+  MSL_FN vec<T, N>& operator op## = (vec<T, N> & a, typename identity<T>::type b) { \
+    return a = a op b;                                                              \
   }
 MSL_OPERATOR(+)
 MSL_OPERATOR(-)
@@ -198,10 +198,10 @@ typedef atomic<int> atomic_int;
 typedef atomic<unsigned> atomic_uint;
 typedef atomic<float> atomic_float;
 
-#define MSL_VECTORS(name, T)              \
-  typedef vec<T, 2> msl_##name##2;        \
-  typedef vec<T, 3> msl_##name##3;        \
-  typedef vec<T, 4> msl_##name##4;        \
+#define MSL_VECTORS(name, T)                 \
+  typedef vec<T, 2> msl_##name##2;           \
+  typedef vec<T, 3> msl_##name##3;           \
+  typedef vec<T, 4> msl_##name##4;           \
   typedef packed_vec<T, 2> packed_##name##2; \
   typedef packed_vec<T, 3> packed_##name##3; \
   typedef packed_vec<T, 4> packed_##name##4;

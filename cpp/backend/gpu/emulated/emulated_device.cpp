@@ -110,7 +110,8 @@ class EmulatedDevice : public Device {
 
   std::unique_ptr<Memory> wrap(const std::byte* base, size_t bytes) override {
     if (reinterpret_cast<uintptr_t>(base) % 4096 != 0 || bytes % 4096 != 0)
-      fail(ErrorKind::Input, "wrap: the memory must be whole pages, not ", bytes, " bytes at ", static_cast<const void*>(base));
+      fail(ErrorKind::Input, "wrap: the memory must be whole pages, not ", bytes, " bytes at ",
+           static_cast<const void*>(base));
     if (options_.order == Order::Backwards) {
       std::unique_ptr<Memory> copy = allocate(bytes, Placement::Private);
       std::memcpy(emulated_memory(*copy).data, base, bytes);
@@ -139,8 +140,8 @@ class EmulatedDevice : public Device {
     return *result;
   }
 
-  void dispatch(const Pipeline& pipeline, std::span<const Binding> buffers, const void* arguments, size_t argument_bytes,
-                Grid groups, uint32_t threads) override {
+  void dispatch(const Pipeline& pipeline, std::span<const Binding> buffers, const void* arguments,
+                size_t argument_bytes, Grid groups, uint32_t threads) override {
     const auto& p = static_cast<const EmulatedPipeline&>(pipeline);
     check_dispatch(*p.kernel, buffers, argument_bytes, groups, threads);
     check_hazards(*p.kernel, buffers);
@@ -216,7 +217,8 @@ class EmulatedDevice : public Device {
     std::set<uint32_t> seen;
     for (const Constant& constant : constants) {
       const auto& known = result.library->constants;
-      if (std::none_of(known.begin(), known.end(), [&](const FunctionConstant* c) { return c->index == constant.index; }))
+      if (std::none_of(known.begin(), known.end(),
+                       [&](const FunctionConstant* c) { return c->index == constant.index; }))
         fail(ErrorKind::Input, kernel.file, ".metal has no function constant ", constant.index);
       if (!seen.insert(constant.index).second)
         fail(ErrorKind::Input, kernel.name, ": function constant ", constant.index, " is given twice");
@@ -235,7 +237,8 @@ class EmulatedDevice : public Device {
     if (buffers.size() != signature.buffer_count)
       fail(ErrorKind::Input, name, ": takes ", signature.buffer_count, " buffers, not ", buffers.size());
     if (argument_bytes != signature.argument_bytes)
-      fail(ErrorKind::Input, name, ": its struct of arguments has ", signature.argument_bytes, " bytes, not ", argument_bytes);
+      fail(ErrorKind::Input, name, ": its struct of arguments has ", signature.argument_bytes, " bytes, not ",
+           argument_bytes);
     for (size_t i = 0; i < buffers.size(); ++i) {
       const Binding& binding = buffers[i];
       const std::string buffer = name + ": buffer " + std::to_string(i) + " (" + kernel.buffer_names[i] + ")";
@@ -244,10 +247,12 @@ class EmulatedDevice : public Device {
       if (binding.offset >= bytes)
         fail(ErrorKind::Input, buffer, ": offset ", binding.offset, " is not in a memory of ", bytes, " bytes");
       if ((binding.memory->address() + binding.offset) % signature.buffers[i].alignment != 0)
-        fail(ErrorKind::Input, buffer, ": offset ", binding.offset, " is not a multiple of ", signature.buffers[i].alignment);
+        fail(ErrorKind::Input, buffer, ": offset ", binding.offset, " is not a multiple of ",
+             signature.buffers[i].alignment);
       if (binding.written != signature.buffers[i].written)
-        fail(ErrorKind::Input, buffer, binding.written ? ": is const in the kernel, and bound as written"
-                                                       : ": can be written by the kernel, and is not bound as written");
+        fail(ErrorKind::Input, buffer,
+             binding.written ? ": is const in the kernel, and bound as written"
+                             : ": can be written by the kernel, and is not bound as written");
     }
   }
 
@@ -283,7 +288,8 @@ class EmulatedDevice : public Device {
 
   static void reverse_sections(std::vector<Launch>& launches) {
     for (auto begin = launches.begin(); begin != launches.end();) {
-      const auto end = std::find_if(begin, launches.end(), [&](const Launch& l) { return l.section != begin->section; });
+      const auto end =
+          std::find_if(begin, launches.end(), [&](const Launch& l) { return l.section != begin->section; });
       std::reverse(begin, end);
       begin = end;
     }
@@ -307,6 +313,7 @@ class EmulatedDevice : public Device {
     const GroupRun group_run{&kernel, &args, {g.x, g.y, g.z}, launch.threads, backwards};
     const int64_t count = int64_t(g.x) * g.y * g.z;
     try {
+      const FaultHandler handler;
       pool_.parallel_for(count, 1, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
           const int64_t n = backwards ? count - 1 - i : i;
@@ -319,7 +326,8 @@ class EmulatedDevice : public Device {
     for (size_t i = 0; i < launch.buffers.size(); ++i) {
       const EmulatedMemory& memory = emulated_memory(*launch.buffers[i].memory);
       if (memory.own && !memory.own->slack_intact())
-        fail(ErrorKind::Numeric, name_of(kernel), ": wrote beside the memory of buffer ", i, " (", kernel.buffer_names[i], ")");
+        fail(ErrorKind::Numeric, name_of(kernel), ": wrote beside the memory of buffer ", i, " (",
+             kernel.buffer_names[i], ")");
     }
     kernels_run.insert(std::string(pipeline.library->file) + "." + kernel.name);
   }

@@ -1,7 +1,8 @@
 // A GPU in software, for tests: runs the shaders of metal/, translated to C++ by tools/msl, and refuses what a real GPU
 // would let pass or answer with garbage. It finds
 //   - SIMD operations and barriers that not all threads reach, threads that return before one,
-//   - missing threadgroup barriers (run it in both orders and compare), threadgroup memory read before it is written (NaN),
+//   - missing threadgroup barriers (run it in both orders and compare), threadgroup memory read before it is written
+//   (NaN),
 //   - missing barriers between dispatches, and memory given back, read or written by the CPU while dispatches use it,
 //   - accesses outside of a buffer, unset function constants, bindings that do not fit the kernel's parameters.
 // Private memory cannot be seen by the CPU. Host errors are thrown by the call, those of a kernel by wait().
@@ -25,8 +26,8 @@ enum class Order : uint8_t {
 
 struct EmulatedOptions {
   Order order = Order::Forwards;
-  bool matrix_units = true;  // what Device::matrix_units() says
-  int threads = 2;           // of the CPU, for threadgroups
+  bool matrix_units = true;                             // what Device::matrix_units() says
+  int threads = 2;                                      // of the CPU, for threadgroups
   std::span<const emulated::Library* const> more = {};  // shaders beside those of metal/
 };
 

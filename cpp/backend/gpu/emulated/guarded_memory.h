@@ -21,7 +21,7 @@ class GuardedMemory {
   bool slack_intact() const;
 
  private:
-  std::byte* pages_;   // all of them
+  std::byte* pages_;  // all of them
   size_t page_bytes_;
   std::byte* data_;
   size_t bytes_;

@@ -28,7 +28,7 @@ struct KernelInfo {
   const char* name;
   const char* file;  // where it is defined, as messages name it
   int line;
-  void (*run)(const Args&);        // one thread
+  void (*run)(const Args&);         // one thread
   const char* const* buffer_names;  // one for each buffer
   SignatureInfo signature;
 };

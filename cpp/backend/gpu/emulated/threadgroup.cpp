@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <sstream>
 #include <vector>
@@ -87,18 +88,10 @@ struct Team : Threadgroup {
   sigjmp_buf after_fault;
   uintptr_t fault_address = 0;
   int fault_signal = 0;
-  std::unique_ptr<std::byte[]> alternate_stack;
+  std::unique_ptr<std::byte[]> alternate_stack;  // for the fault handler: a fiber's own may be what faulted
 
-  Team() : Threadgroup{}, alternate_stack(new std::byte[kAlternateStackBytes]) {
-    stack_t stack{};
-    stack.ss_sp = alternate_stack.get();
-    stack.ss_size = kAlternateStackBytes;
-    sigaltstack(&stack, nullptr);
-  }
+  Team() : Threadgroup{}, alternate_stack(new std::byte[kAlternateStackBytes]) {}
   ~Team() {
-    stack_t none{};
-    none.ss_flags = SS_DISABLE;
-    sigaltstack(&none, nullptr);
     if (stacks) munmap(stacks, stack_count * kStackBytes);
   }
 };
@@ -107,7 +100,8 @@ thread_local Team* running = nullptr;  // while run_threadgroup is on this OS th
 
 Team& team() { return *running; }
 
-struct sigaction previous_segv, previous_bus, previous_fpe;
+constexpr int kFaults[] = {SIGSEGV, SIGBUS, SIGFPE};
+struct sigaction previous_handlers[std::size(kFaults)];
 
 void on_fault(int signal, siginfo_t* info, void*) {
   if (running && running->in_fiber) {
@@ -117,20 +111,11 @@ void on_fault(int signal, siginfo_t* info, void*) {
     siglongjmp(running->after_fault, 1);
   }
   // Not ours: the instruction runs again under the handler that was there before.
-  sigaction(signal, signal == SIGSEGV ? &previous_segv : signal == SIGBUS ? &previous_bus : &previous_fpe, nullptr);
+  for (size_t i = 0; i < std::size(kFaults); ++i)
+    if (kFaults[i] == signal) sigaction(signal, &previous_handlers[i], nullptr);
 }
 
-bool install_fault_handler() {
-  struct sigaction action {};
-  action.sa_sigaction = on_fault;
-  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
-  return sigaction(SIGSEGV, &action, &previous_segv) == 0 && sigaction(SIGBUS, &action, &previous_bus) == 0 &&
-         sigaction(SIGFPE, &action, &previous_fpe) == 0;
-}
-
-std::string place(const Where& where) {
-  return where.file ? std::string(where.file) + ":" + std::to_string(where.line) : "its beginning";
-}
+std::string place(const Where& where) { return std::string(where.file) + ":" + std::to_string(where.line); }
 
 std::string kernel_at(const Team& t, const Where& where) {
   std::ostringstream out;
@@ -244,8 +229,8 @@ bool pass_barrier(Team& t) {
     if (fiber.state == first.state && (first.state == State::Done || fiber.where.line == first.where.line)) continue;
     const Fiber& waiting = fiber.state == State::AtBarrier ? fiber : first;
     const Fiber& other = fiber.state == State::AtBarrier ? first : fiber;
-    fail(ErrorKind::Numeric, kernel_at(t, waiting.where),
-         ": threadgroup_barrier is not reached by all threads: ", other.state == State::Done ? "one has returned" : "one is at ",
+    fail(ErrorKind::Numeric, kernel_at(t, waiting.where), ": threadgroup_barrier is not reached by all threads: ",
+         other.state == State::Done ? "one has returned" : "one is at ",
          other.state == State::Done ? "" : place(other.where));
   }
   if (first.state == State::Done) return true;
@@ -254,6 +239,17 @@ bool pass_barrier(Team& t) {
 }
 
 }  // namespace
+
+FaultHandler::FaultHandler() {
+  struct sigaction action{};
+  action.sa_sigaction = on_fault;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+  for (size_t i = 0; i < std::size(kFaults); ++i) sigaction(kFaults[i], &action, &previous_handlers[i]);
+}
+
+FaultHandler::~FaultHandler() {
+  for (size_t i = 0; i < std::size(kFaults); ++i) sigaction(kFaults[i], &previous_handlers[i], nullptr);
+}
 
 const Threadgroup& current() { return team(); }
 
@@ -275,7 +271,8 @@ void declare_threadgroup_memory(uint64_t* run, void* memory, size_t bytes) {
   *run = t.run_number;
   t.threadgroup_bytes += bytes;
   if (t.threadgroup_bytes > kThreadgroupMemory)
-    give_up(t, kernel_at(t, {}) + ": takes more than " + std::to_string(kThreadgroupMemory) + " bytes of threadgroup memory");
+    give_up(t, kernel_at(t, {}) + ": takes more than " + std::to_string(kThreadgroupMemory) +
+                   " bytes of threadgroup memory");
   std::memset(memory, 0xff, bytes);
 }
 
@@ -285,7 +282,6 @@ uint32_t function_constant(const FunctionConstant& constant) {
 }
 
 void run_threadgroup(const GroupRun& run, Uint3 position) {
-  [[maybe_unused]] static const bool installed = install_fault_handler();
   static thread_local Team instance;
   Team& t = instance;
   running = &instance;
@@ -293,10 +289,15 @@ void run_threadgroup(const GroupRun& run, Uint3 position) {
   t.position = position;
   t.groups = run.groups;
   t.threads = run.threads;
+  stack_t stack{};
+  stack.ss_sp = t.alternate_stack.get();
+  stack.ss_size = kAlternateStackBytes;
+  sigaltstack(&stack, nullptr);
   prepare(t);
   const uint32_t groups = t.threads / kLanes;
   if (sigsetjmp(t.after_fault, 0) != 0) {  // a thread faulted: the others are abandoned with it
-    const std::string kernel = kernel_at(t, {}) + ", after " + place(t.fibers[t.thread].where);
+    const Where& passed = t.fibers[t.thread].where;
+    const std::string kernel = kernel_at(t, {}) + (passed.file ? ", after " + place(passed) : "");
     if (t.fault_signal == SIGFPE) fail(ErrorKind::Numeric, kernel, ": an integer division by zero");
     throw AccessFault{t.fault_address, kernel};
   }

@@ -38,7 +38,8 @@ const Threadgroup& current();
 void barrier(Where where);
 // Returns when all lanes of the SIMD group are there; valid until the lane's next but one operation. `what`: its name.
 Exchange& exchange(uint64_t value, const char* what, Where where);
-// Fills threadgroup memory with NaN when the first thread of a group comes to its declaration. `run`: a variable beside it.
+// Fills threadgroup memory with NaN when the first thread of a group comes to its declaration. `run`: a variable beside
+// it.
 void declare_threadgroup_memory(uint64_t* run, void* memory, size_t bytes);
 uint32_t function_constant(const FunctionConstant& constant);
 
@@ -56,8 +57,17 @@ struct GroupRun {
   bool backwards;  // threads and SIMD groups take turns in descending order
 };
 
-// Runs one threadgroup. Throws ErrorKind::Numeric when its threads part ways at a barrier or SIMD operation and the like,
-// AccessFault when one touches memory outside of all buffers.
+// While one exists, threads of kernels that fault end their threadgroup instead of the process. One at a time.
+class FaultHandler {
+ public:
+  FaultHandler();
+  ~FaultHandler();
+  FaultHandler(const FaultHandler&) = delete;
+  FaultHandler& operator=(const FaultHandler&) = delete;
+};
+
+// Runs one threadgroup, under a FaultHandler. Throws ErrorKind::Numeric when its threads part ways at a barrier or SIMD
+// operation and the like, AccessFault when one touches memory outside of all buffers.
 void run_threadgroup(const GroupRun& run, Uint3 position);
 
 }  // namespace swiftlet::gpu::emulated

@@ -1,0 +1,25 @@
+#include "device_under_test.h"
+
+#include <cstdlib>
+#include <string>
+
+#include "backend/gpu/emulated/emulated_device.h"
+#include "base/error.h"
+
+namespace swiftlet::gpu::test {
+
+void on_devices(const std::function<void(Device&)>& test) {
+  const char* variable = std::getenv("SWIFTLET_GPU_DEVICE");
+  const std::string name = variable ? variable : "emulated";
+  std::vector<std::unique_ptr<Device>> devices;
+  if (name == "emulated")
+    for (Order order : {Order::Forwards, Order::Backwards}) devices.push_back(make_emulated_device({.order = order}));
+  else
+    fail(ErrorKind::Input, "SWIFTLET_GPU_DEVICE: the tests have no device named ", name);
+  for (const std::unique_ptr<Device>& device : devices) {
+    CAPTURE(device->description());
+    test(*device);
+  }
+}
+
+}  // namespace swiftlet::gpu::test
