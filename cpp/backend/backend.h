@@ -30,6 +30,9 @@ class Buffer {
   virtual size_t bytes() const = 0;
   virtual std::byte* host() = 0;  // null where the CPU cannot see it
   virtual void clear() = 0;       // to zeros
+  // Copies, after everything that was queued.
+  virtual void read(uint64_t offset, void* to, size_t bytes) = 0;
+  virtual void write(uint64_t offset, const void* from, size_t bytes) = 0;
 };
 
 // State of one DeltaNet layer: the last kernel - 1 inputs of the convolution, oldest first, and the recurrent state.
@@ -75,6 +78,8 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string description() const = 0;  // "cpu (avx2, 2 threads)"
+  // What the bits of a result depend on: states go from one backend to another only if both say the same here.
+  virtual std::string arithmetic() const { return description(); }
 
   // Memory. Weights and slots are announced before use, so that a GPU can map or mirror them.
   virtual std::unique_ptr<Buffer> allocate(size_t bytes) = 0;

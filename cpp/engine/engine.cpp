@@ -7,6 +7,7 @@
 #include "backend/cpu/cpu_backend.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "engine/identity.h"
 
 namespace swiftlet {
 namespace {
@@ -15,6 +16,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kLogitRows = 16;  // positions whose logits are computed at once
 constexpr std::chrono::milliseconds kAskInterval{100};
+// In a prefill without boundaries a snapshot is taken whenever so many tokens have passed: a prompt that was cut off
+// goes on from there, and so does one that differs at its end.
+constexpr int64_t kSnapshotInterval = 1024;
 
 MemoryPlan plan_memory(const Qpack& qpack, const ModelConfig& config, const Backend& backend,
                        const EngineOptions& options) {
@@ -42,6 +46,7 @@ MemoryPlan plan_memory(const Qpack& qpack, const ModelConfig& config, const Back
     if (layout.stride) in.experts += qpack.expert_count;
   in.experts_per_tok = config.num_experts_per_tok;
   in.max_slots = options.pool_slots;
+  in.snapshots = options.state_memory;
   return make_plan(in);
 }
 
@@ -124,12 +129,17 @@ Session::Session(std::shared_ptr<Engine> engine) : engine_(std::move(engine)) {
 }
 
 Session::~Session() {
+  {
+    const std::lock_guard lock(engine_->compute_);
+    engine_->snapshots_->keep_rows(state_, 0);
+  }
   state_ = {};
   engine_->add_sessions(-1);
 }
 
 void Session::reset() {
   const ComputeLock lock(*engine_);
+  engine_->snapshots_->keep_rows(state_, 0);
   clear();
 }
 
@@ -137,33 +147,40 @@ void Session::clear() {
   tokens_.clear();
   clear_state(state_);
   valid_ = true;
+  turn_ = 0;
   generation_++;
 }
 
 // Generation ----------------------------------------------------------------------------------------------------------
 
-Generation::Generation(std::shared_ptr<Session> session, std::vector<int32_t> prompt, const SamplingParams& params)
+Generation::Generation(std::shared_ptr<Session> session, std::vector<int32_t> prompt, const SamplingParams& params,
+                       std::vector<Boundary> boundaries)
     : session_(std::move(session)),
       prompt_(std::move(prompt)),
+      boundaries_(std::move(boundaries)),
       params_(params),
       sampler_(params, prompt_, session_->engine_->config().vocab_size) {
   stats_.prompt_tokens = int64_t(prompt_.size());
+  std::erase_if(boundaries_, [&](const Boundary& b) { return b.position < 1 || b.position >= stats_.prompt_tokens; });
+  std::ranges::sort(boundaries_, {}, &Boundary::position);
 }
 
 void Generation::prefill(const Interrupt& interrupt) {
   Engine& engine = *session_->engine_;
-  const std::vector<int32_t>& seen = session_->tokens_;
-  // At least one token must be fed: its logits choose the first of the answer.
-  const bool continues =
-      session_->valid_ && seen.size() < prompt_.size() && std::equal(seen.begin(), seen.end(), prompt_.begin());
-  if (!continues) session_->clear();
+  engine.resume(*session_, prompt_);
   number_ = ++session_->generation_;
-  stats_.cached_tokens = int64_t(seen.size());
+  session_->turn_ = boundaries_.empty() ? int64_t(prompt_.size()) : boundaries_.back().position;
+  stats_.cached_tokens = session_->position();
 
-  const std::span<const int32_t> rest = std::span(prompt_).subspan(seen.size());
-  const double steps =
-      double((rest.size() + engine.plan_.chunk - 1) / engine.plan_.chunk) * double(engine.config_.num_hidden_layers);
-  double step = 0;
+  // A chunk ends at every boundary.
+  const int64_t total = int64_t(prompt_.size());
+  auto boundary = std::ranges::upper_bound(boundaries_, session_->position(), {}, &Boundary::position);
+  const auto end_of_chunk = [&] {
+    const int64_t stop = boundary == boundaries_.end() ? total : boundary->position;
+    return std::min(session_->position() + engine.plan_.chunk, stop);
+  };
+  const double layers = double(engine.config_.num_hidden_layers), tokens = double(total - session_->position());
+  double layer = 0;
   ForwardHooks hooks;
   auto asked = Clock::now();
   const auto ask_now = [&] {
@@ -171,7 +188,8 @@ void Generation::prefill(const Interrupt& interrupt) {
     asked = Clock::now();
   };
   hooks.before_layer = [&] {
-    progress_ = step++ / steps;
+    const double done = double(stats_.prefill.tokens), chunk = double(end_of_chunk() - session_->position());
+    progress_ = (done + chunk * layer++ / layers) / tokens;
     ask_now();
   };
   // A layer of a long chunk takes seconds when its experts have to be read.
@@ -179,11 +197,19 @@ void Generation::prefill(const Interrupt& interrupt) {
     if (Clock::now() - asked > kAskInterval) ask_now();
   };
   const PhaseTimer timer(stats_.prefill, *engine.store_);
-  for (size_t begin = 0; begin < rest.size(); begin += size_t(engine.plan_.chunk)) {
-    const auto ids = rest.subspan(begin, std::min(rest.size() - begin, size_t(engine.plan_.chunk)));
-    const bool last = begin + ids.size() == rest.size();
-    engine.feed(*session_, ids, last ? 1 : 0, engine.logits_.data(), hooks);
-    stats_.prefill.tokens += int64_t(ids.size());
+  int64_t kept = session_->position();  // the last snapshot
+  while (session_->position() < total) {
+    const int64_t begin = session_->position(), end = end_of_chunk();
+    layer = 0;
+    engine.feed(*session_, std::span(prompt_).subspan(size_t(begin), size_t(end - begin)), end == total ? 1 : 0,
+                engine.logits_.data(), hooks);
+    stats_.prefill.tokens += end - begin;
+    const bool at_boundary = boundary != boundaries_.end() && boundary->position == end;
+    if (end == total || (!at_boundary && end - kept < kSnapshotInterval)) continue;
+    const bool passing = !at_boundary || boundary->passing;
+    engine.snapshots_->take(session_->state_, session_->tokens_, passing ? Keep::Passing : Keep::Turn);
+    kept = end;
+    while (boundary != boundaries_.end() && boundary->position <= end) ++boundary;
   }
   progress_ = 1;
 }
@@ -255,6 +281,13 @@ Engine::Engine(const std::string& path, const EngineOptions& options)
 
   model_ = std::make_unique<Model>(config_, weights_, *backend_, *store_, plan_.chunk);
   logits_.resize(config_.vocab_size);
+
+  SnapshotOptions snapshots;
+  snapshots.memory = plan_.snapshots;
+  snapshots.folder = options.state_dir;
+  snapshots.disk = options.state_disk;
+  if (!options.state_dir.empty()) snapshots.identity = model_identity(qpack_, *backend_, options.kv);
+  snapshots_ = std::make_unique<SnapshotStore>(state_shape(config_, options.kv), snapshots);
   if (!options.trace.empty()) trace_ = std::make_unique<RoutingTrace>(options.trace);
   if (options.watch_pressure) pressure_watch_ = std::make_unique<PressureWatch>([this] { relieve_pressure(); });
 }
@@ -262,7 +295,7 @@ Engine::Engine(const std::string& path, const EngineOptions& options)
 std::shared_ptr<Session> Engine::session() { return std::make_shared<Session>(shared_from_this()); }
 
 std::unique_ptr<Generation> Engine::generate(std::shared_ptr<Session> session, std::vector<int32_t> prompt,
-                                             const SamplingParams& params) {
+                                             const SamplingParams& params, std::vector<Boundary> boundaries) {
   if (session->engine_.get() != this) fail(ErrorKind::Input, "the session belongs to another engine");
   if (prompt.empty()) fail(ErrorKind::Input, "the prompt is empty: there is nothing to continue");
   check_ids(prompt);
@@ -270,7 +303,36 @@ std::unique_ptr<Generation> Engine::generate(std::shared_ptr<Session> session, s
     fail(ErrorKind::Input, "the prompt has ", prompt.size(), " tokens, but the context holds ", plan_.context,
          " and the answer needs room too: shorten it, or open the engine with a larger context (the model allows ",
          config_.max_position_embeddings, ")");
-  return std::make_unique<Generation>(std::move(session), std::move(prompt), params);
+  return std::make_unique<Generation>(std::move(session), std::move(prompt), params, std::move(boundaries));
+}
+
+// Moves the session to the longest known prefix of the prompt. At least one token of it remains to be fed: its logits
+// choose the first of the answer.
+void Engine::resume(Session& session, std::span<const int32_t> prompt) {
+  std::vector<int32_t>& tokens = session.tokens_;
+  const int64_t known = std::ranges::mismatch(tokens, prompt).in1 - tokens.begin();
+  const bool continues = session.valid_ && known == session.position() && known < int64_t(prompt.size());
+  const int64_t stored = snapshots_->longest_prefix(prompt);
+  if (continues && known >= stored) return;
+  // Another conversation comes. If it is the same one, and only the answer is told anew, nobody will come back for it.
+  if (session.valid_ && !tokens.empty() && known < session.turn_)
+    snapshots_->take(session.state_, tokens, Keep::Parked);
+  session.valid_ = false;
+  const int64_t restored = snapshots_->restore(session.state_, tokens, prompt);
+  if (restored == 0) return session.clear();
+  tokens.assign(prompt.begin(), prompt.begin() + restored);
+  session.valid_ = true;
+}
+
+void Engine::save_states(Session& session) {
+  const ComputeLock lock(*this);
+  if (session.valid_ && !session.tokens_.empty()) snapshots_->take(session.state_, session.tokens_, Keep::Parked);
+  snapshots_->flush();
+}
+
+void Engine::forget() {
+  const ComputeLock lock(*this);
+  snapshots_->clear();
 }
 
 void Engine::check_ids(std::span<const int32_t> ids) const {
@@ -390,8 +452,8 @@ uint64_t Engine::least_pool() const {
 }
 
 uint64_t Engine::pool_budget() const {
-  const uint64_t fixed =
-      plan_.process + plan_.overhead + plan_.resident + plan_.scratch + uint64_t(std::max(sessions_, 1)) * plan_.state;
+  const uint64_t fixed = plan_.process + plan_.overhead + plan_.resident + plan_.scratch + plan_.snapshots +
+                         uint64_t(std::max(sessions_, 1)) * plan_.state;
   const uint64_t room = ceiling_ > fixed ? ceiling_ - fixed : 0;
   const uint64_t most = options_.pool_slots ? std::min(plan_.experts, options_.pool_slots) : plan_.experts;
   const uint64_t budget = plan_.slot ? std::min(most, room / plan_.slot) * plan_.slot : 0;

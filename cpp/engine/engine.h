@@ -17,6 +17,7 @@
 #include "engine/prefetch_meter.h"
 #include "engine/pressure.h"
 #include "engine/sampler.h"
+#include "engine/snapshot_store.h"
 #include "engine/trace.h"
 #include "model/model.h"
 
@@ -35,6 +36,11 @@ struct EngineOptions {
   Prefetch prefetch = Prefetch::Off;
   bool watch_pressure = false;  // shrink the pool when the system runs short of memory, grow it back later
   std::string trace;            // a file that records the routing; empty: none
+  // Snapshots of conversations: bytes in memory (none: a small part of the ceiling), the folder that keeps them (empty:
+  // none), and the bytes that they may take there.
+  std::optional<uint64_t> state_memory;
+  std::string state_dir;
+  uint64_t state_disk = uint64_t(8) << 30;
 };
 
 // The plan for a container, without loading it.
@@ -63,6 +69,7 @@ class Session {
   ModelState state_;
   std::vector<int32_t> tokens_;  // those that were fed
   bool valid_ = true;            // false: a chunk was cut off half way, the state means nothing
+  int64_t turn_ = 0;             // where the last message of the last prompt ended
   uint64_t generation_ = 0;      // counts the generations that have begun: only the latest may go on
 };
 
@@ -74,7 +81,7 @@ struct PhaseStats {
 
 struct GenerationStats {
   int64_t prompt_tokens = 0;
-  int64_t cached_tokens = 0;  // of the prompt: already in the session
+  int64_t cached_tokens = 0;  // of the prompt: already in the session or in a snapshot
   PhaseStats prefill, decode;
 };
 
@@ -85,17 +92,24 @@ struct GeneratedToken {
   FinishReason finish = FinishReason::None;
 };
 
+// A place in a prompt that later prompts are likely to have in common with it: the end of a message.
+struct Boundary {
+  int64_t position = 0;  // tokens before it
+  bool passing = false;  // soon to be replaced by a later one: see Keep::Passing
+};
+
 // Asked several times a second during a prefill; true, or an exception, stops there.
 using Interrupt = std::function<bool()>;
 
 class Generation {
  public:
   // See Engine::generate.
-  Generation(std::shared_ptr<Session> session, std::vector<int32_t> prompt, const SamplingParams& params);
+  Generation(std::shared_ptr<Session> session, std::vector<int32_t> prompt, const SamplingParams& params,
+             std::vector<Boundary> boundaries);
 
   // The next token; the first call prefills. `mask`: the tokens that may be chosen, as for Sampler::sample. Throws
-  // ErrorKind::Input after the last token, ErrorKind::Cancelled when interrupted (the session is then invalid and will
-  // be reset by the next generation).
+  // ErrorKind::Input after the last token, ErrorKind::Cancelled when interrupted (the session is then invalid; the
+  // next generation starts from a snapshot or anew).
   GeneratedToken next(const Interrupt& interrupt = {}, std::span<const uint32_t> mask = {});
 
   const GenerationStats& stats() const { return stats_; }
@@ -108,6 +122,7 @@ class Generation {
   uint64_t number_ = 0;  // of this generation in its session, once it has begun
   std::shared_ptr<Session> session_;
   std::vector<int32_t> prompt_;
+  std::vector<Boundary> boundaries_;  // inside the prompt, ascending
   SamplingParams params_;
   Sampler sampler_;
   GenerationStats stats_;
@@ -156,11 +171,12 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
   std::shared_ptr<Session> session();
 
-  // Tokens that follow `prompt`. If the session's tokens are a proper prefix of it only the rest is prefilled;
-  // otherwise the session starts anew. Generations in different sessions may take turns. Throws ErrorKind::Input for an
-  // empty prompt, an id outside the vocabulary or a prompt that fills the context.
+  // Tokens that follow `prompt`. Of it only what follows the longest known prefix is prefilled: the session's tokens or
+  // a snapshot's. Snapshots are taken at the boundaries, and now and then in a long prefill. Generations in different
+  // sessions may take turns. Throws ErrorKind::Input for an empty prompt, an id outside the vocabulary or a prompt that
+  // fills the context.
   std::unique_ptr<Generation> generate(std::shared_ptr<Session> session, std::vector<int32_t> prompt,
-                                       const SamplingParams& params);
+                                       const SamplingParams& params, std::vector<Boundary> boundaries = {});
 
   // Feeds ids to the session; logits of all of them, [T, vocab].
   void forward(Session& session, std::span<const int32_t> ids, float* logits, Capture* capture,
@@ -169,6 +185,14 @@ class Engine : public std::enable_shared_from_this<Engine> {
   // conv [kernel - 1, conv_dim] and state [value heads, value_head_dim, key_head_dim] of a DeltaNet layer, or keys and
   // values [position, kv heads, head_dim] of an attention layer.
   std::vector<StateTensor> state(Session& session, int layer);
+
+  // Keeps the session's state as a snapshot, and all snapshots in the folder, if there is one.
+  void save_states(Session& session);
+  // Drops all snapshots, also those in the folder.
+  void forget();
+  SnapshotStats snapshot_stats() const { return snapshots_->stats(); }
+  // What went wrong with snapshots since the last call: sentences for people.
+  std::vector<std::string> take_warnings() { return snapshots_->take_warnings(); }
 
   // A new ceiling, from any thread; the pool shrinks or may grow between tokens.
   void set_memory(uint64_t ceiling);
@@ -186,6 +210,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
   // Feeds up to a chunk of ids; `logits` of the last `wanted` of them.
   void feed(Session& session, std::span<const int32_t> ids, int wanted, float* logits, const ForwardHooks& hooks);
+  void resume(Session& session, std::span<const int32_t> prompt);
   void check_ids(std::span<const int32_t> ids) const;
   void add_sessions(int delta);
   uint64_t least_pool() const;
@@ -200,9 +225,10 @@ class Engine : public std::enable_shared_from_this<Engine> {
   ModelWeights weights_;
   std::unique_ptr<ExpertStore> store_;
   std::unique_ptr<Model> model_;
-  std::vector<float> logits_;               // [vocab]
-  std::mutex compute_;                      // one forward pass at a time
-  std::atomic<std::thread::id> computing_;  // who holds it
+  std::unique_ptr<SnapshotStore> snapshots_;  // used with the compute lock held
+  std::vector<float> logits_;                 // [vocab]
+  std::mutex compute_;                        // one forward pass at a time
+  std::atomic<std::thread::id> computing_;    // who holds it
   PrefetchMeter prefetch_;
   std::unique_ptr<RoutingTrace> trace_;
   std::mutex budget_;  // guards the four below

@@ -18,6 +18,15 @@ constexpr uint64_t kScratchShare = 8;
 // Without a ceiling: this much of the available memory stays with the system.
 constexpr uint64_t kSystemShare = 4, kSystemLeast = uint64_t(1) << 30;
 
+// Snapshots take this part of what a ceiling leaves above the smallest, and at least two DeltaNet states unless that is
+// more than the second part. Beyond a few whole conversations they take nothing.
+constexpr uint64_t kSnapshotShare = 16, kSnapshotLimit = 8, kConversations = 4;
+
+uint64_t default_snapshots(const PlanInput& in, uint64_t state, uint64_t rest) {
+  const uint64_t least = std::min(2 * in.state_fixed, rest / kSnapshotLimit);
+  return std::min(std::max(rest / kSnapshotShare, least), kConversations * state);
+}
+
 uint64_t default_ceiling(const PlanInput& in) {
   const uint64_t spared = std::max(in.available / kSystemShare, std::min(kSystemLeast, in.available / 2));
   return in.process + in.available - spared;
@@ -38,18 +47,23 @@ MemoryPlan make_plan(const PlanInput& in) {
   plan.state = in.state_fixed + in.state_per_token * uint64_t(plan.context);
 
   const uint64_t least_slots = std::min<uint64_t>(in.experts, uint64_t(in.experts_per_tok));
-  const uint64_t fixed = plan.process + plan.overhead + plan.resident + plan.state;
+  uint64_t fixed = plan.process + plan.overhead + plan.resident + plan.state + in.snapshots.value_or(0);
   const int least_chunk = in.chunk ? in.chunk : int(std::min<int64_t>(kSmallestChunk, plan.context));
   plan.smallest = fixed + in.scratch(least_chunk) + least_slots * in.slot;
 
-  const uint64_t most = fixed + in.scratch(in.chunk ? in.chunk : kLargestChunk) + in.experts * in.slot;
+  const uint64_t most = fixed + (in.snapshots ? 0 : kConversations * plan.state) +
+                        in.scratch(in.chunk ? in.chunk : kLargestChunk) + in.experts * in.slot;
   plan.ceiling = in.ceiling ? in.ceiling : std::max(plan.smallest, std::min(default_ceiling(in), most));
   if (plan.ceiling < plan.smallest)
     fail(ErrorKind::Memory, "memory ", format_bytes(plan.ceiling),
          " is too small: the smallest that works with a context of ", plan.context, " is ", format_bytes(plan.smallest),
          " (process ", format_bytes(plan.process + plan.overhead), ", weights ", format_bytes(plan.resident),
-         ", state ", format_bytes(plan.state), ", scratch ", format_bytes(in.scratch(least_chunk)), ", ", least_slots,
-         " experts ", format_bytes(least_slots * in.slot), "); give more memory or a shorter context");
+         ", state ", format_bytes(plan.state + in.snapshots.value_or(0)), ", scratch ",
+         format_bytes(in.scratch(least_chunk)), ", ", least_slots, " experts ", format_bytes(least_slots * in.slot),
+         "); give more memory or a shorter context");
+
+  plan.snapshots = in.snapshots ? *in.snapshots : default_snapshots(in, plan.state, plan.ceiling - plan.smallest);
+  if (!in.snapshots) fixed += plan.snapshots;
 
   plan.chunk = least_chunk;
   if (!in.chunk) {
@@ -92,6 +106,7 @@ std::string describe(const MemoryPlan& p) {
   line("overhead", p.overhead, "allocator, stacks");
   line("resident weights", p.resident, "");
   line("state", p.state, "context of " + std::to_string(p.context));
+  line("snapshots", p.snapshots, "states of other conversations and of earlier turns");
   line("scratch", p.scratch, "prefill chunks of " + std::to_string(p.chunk));
   line("expert pool", p.pool,
        std::to_string(p.slots) + " of " + std::to_string(p.experts) + " experts, " + format_bytes(p.slot) + " each");

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "model/state.h"
@@ -24,7 +25,8 @@ struct PlanInput {
   uint64_t slot = 0;                           // of one expert
   uint64_t experts = 0;                        // in the container, all layers
   int experts_per_tok = 0;
-  uint64_t max_slots = 0;  // of the pool, whatever else memory would allow; 0: no such bound
+  uint64_t max_slots = 0;             // of the pool, whatever else memory would allow; 0: no such bound
+  std::optional<uint64_t> snapshots;  // of conversations that make way for others; none: a small part of the ceiling
 };
 
 struct MemoryPlan {
@@ -33,6 +35,7 @@ struct MemoryPlan {
   uint64_t overhead = 0;  // allocator, thread stacks, page tables: a reserve
   uint64_t resident = 0;
   uint64_t state = 0;
+  uint64_t snapshots = 0;
   uint64_t scratch = 0;
   uint64_t pool = 0;  // a whole number of slots
   uint64_t slots = 0;

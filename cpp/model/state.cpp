@@ -1,5 +1,7 @@
 #include "model/state.h"
 
+#include <numeric>
+
 namespace swiftlet {
 namespace {
 
@@ -50,17 +52,41 @@ void clear_state(ModelState& state) {
   }
 }
 
-uint64_t state_bytes(const ModelConfig& config, int64_t context, KvType kv) {
-  uint64_t bytes = 0;
+StateShape state_shape(const ModelConfig& config, KvType kv) {
+  StateShape shape;
   for (int i = 0; i < config.num_hidden_layers; i++) {
     if (config.linear_layers[i]) {
-      bytes += conv_bytes(config) + recurrent_bytes(config);
-    } else {
-      bytes += 2 * context * kv_row_elements(config) * size_of(kv);
-      if (kv == KvType::Int8) bytes += 2 * context * uint64_t(config.num_key_value_heads) * sizeof(float);
+      shape.delta_nets.insert(shape.delta_nets.end(), {conv_bytes(config), recurrent_bytes(config)});
+      continue;
     }
+    shape.kv_rows.insert(shape.kv_rows.end(), 2, kv_row_elements(config) * size_of(kv));
+    if (kv == KvType::Int8) shape.kv_rows.insert(shape.kv_rows.end(), 2, config.num_key_value_heads * sizeof(float));
   }
-  return bytes;
+  shape.delta_bytes = std::reduce(shape.delta_nets.begin(), shape.delta_nets.end());
+  shape.row_bytes = std::reduce(shape.kv_rows.begin(), shape.kv_rows.end());
+  return shape;
+}
+
+std::vector<Buffer*> delta_net_buffers(const ModelState& state) {
+  std::vector<Buffer*> buffers;
+  for (const DeltaNetState& layer : state.delta_nets)
+    if (layer.state) buffers.insert(buffers.end(), {layer.conv.get(), layer.state.get()});
+  return buffers;
+}
+
+std::vector<Buffer*> kv_buffers(const ModelState& state) {
+  std::vector<Buffer*> buffers;
+  for (const KvCache& layer : state.kv_caches) {
+    if (!layer.keys) continue;
+    buffers.insert(buffers.end(), {layer.keys.get(), layer.values.get()});
+    if (layer.key_scales) buffers.insert(buffers.end(), {layer.key_scales.get(), layer.value_scales.get()});
+  }
+  return buffers;
+}
+
+uint64_t state_bytes(const ModelConfig& config, int64_t context, KvType kv) {
+  const StateShape shape = state_shape(config, kv);
+  return shape.delta_bytes + uint64_t(context) * shape.row_bytes;
 }
 
 }  // namespace swiftlet

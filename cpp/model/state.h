@@ -16,6 +16,20 @@ struct ModelState {
   std::vector<KvCache> kv_caches;
 };
 
+// Bytes of the buffers of a state, in the order of its layers.
+struct StateShape {
+  std::vector<uint64_t> delta_nets;  // conv, then state, of each DeltaNet layer
+  std::vector<uint64_t> kv_rows;     // of one position: keys, then values (Int8: then the scales of both)
+  uint64_t delta_bytes = 0;          // the sum of delta_nets
+  uint64_t row_bytes = 0;            // the sum of kv_rows
+};
+
+StateShape state_shape(const ModelConfig& config, KvType kv);
+
+// The buffers that a shape speaks of, in its order.
+std::vector<Buffer*> delta_net_buffers(const ModelState& state);
+std::vector<Buffer*> kv_buffers(const ModelState& state);
+
 ModelState make_state(const ModelConfig& config, Backend& backend, int64_t context, KvType kv);
 
 // Forgets everything: position 0, zero states. KV rows beyond the position are never read, so they may stay.

@@ -111,6 +111,7 @@ nb::dict to_dict(const MemoryPlan& p) {
   d["overhead"] = p.overhead;
   d["resident"] = p.resident;
   d["state"] = p.state;
+  d["snapshots"] = p.snapshots;
   d["scratch"] = p.scratch;
   d["pool"] = p.pool;
   d["slots"] = p.slots;
@@ -167,7 +168,8 @@ Interrupt make_interrupt(const nb::object& function) {
 
 EngineOptions make_options(uint64_t memory, int64_t context, const std::string& kv, int chunk, int threads,
                            const std::string& isa, const std::string& io, int io_threads, uint64_t pool_slots,
-                           const std::string& prefetch, bool watch_pressure, const std::string& trace) {
+                           const std::string& prefetch, bool watch_pressure, const std::string& trace,
+                           std::optional<uint64_t> state_memory, const std::string& state_dir, uint64_t state_disk) {
   EngineOptions options;
   options.memory = memory;
   options.context = context;
@@ -181,6 +183,9 @@ EngineOptions make_options(uint64_t memory, int64_t context, const std::string& 
   options.prefetch = parse_prefetch(prefetch);
   options.watch_pressure = watch_pressure;
   options.trace = trace;
+  options.state_memory = state_memory;
+  options.state_dir = state_dir;
+  options.state_disk = state_disk;
   return options;
 }
 
@@ -206,6 +211,11 @@ nb::dict engine_stats(const Engine& engine) {
   d["pool_bytes"] = engine.experts().resident_bytes();
   d["pool_budget"] = engine.experts().budget();
   d["slot_bytes"] = engine.experts().slot_bytes();
+  const SnapshotStats snapshots = engine.snapshot_stats();
+  d["snapshots"] = snapshots.in_memory;
+  d["snapshot_bytes"] = snapshots.memory_bytes;
+  d["snapshots_on_disk"] = snapshots.on_disk;
+  d["snapshot_disk_bytes"] = snapshots.disk_bytes;
   d["resident_set_bytes"] = resident_set_bytes();
   d["peak_resident_set_bytes"] = peak_resident_set_bytes();
   return d;
@@ -274,11 +284,18 @@ NB_MODULE(_core, m) {
   m.def("cpu_isas", &cpu_isas);
   m.def(
       "plan",
-      [](const std::string& path, uint64_t memory, int64_t context, const std::string& kv, int chunk) {
-        return to_dict(
-            plan_container(path, make_options(memory, context, kv, chunk, 0, "auto", "auto", 8, 0, "off", false, "")));
+      [](const std::string& path, uint64_t memory, int64_t context, const std::string& kv, int chunk,
+         std::optional<uint64_t> state_memory) {
+        EngineOptions options;
+        options.memory = memory;
+        options.context = context;
+        options.kv = parse_kv(kv);
+        options.chunk = chunk;
+        options.state_memory = state_memory;
+        return to_dict(plan_container(path, options));
       },
-      "path"_a, nb::kw_only(), "memory"_a = 0, "context"_a = 0, "kv"_a = "f16", "chunk"_a = 0);
+      "path"_a, nb::kw_only(), "memory"_a = 0, "context"_a = 0, "kv"_a = "f16", "chunk"_a = 0,
+      "state_memory"_a = nb::none());
 
   m.def("check_container", [](const std::string& path) { open_qpack(path); }, "path"_a);
   m.def(
@@ -334,25 +351,31 @@ NB_MODULE(_core, m) {
   nb::class_<Engine>(m, "Engine")
       .def(nb::new_([](const std::string& path, uint64_t memory, int64_t context, const std::string& kv, int chunk,
                        int threads, const std::string& isa, const std::string& io, int io_threads, uint64_t pool_slots,
-                       const std::string& prefetch, bool watch_pressure, const std::string& trace) {
-             const EngineOptions options = make_options(memory, context, kv, chunk, threads, isa, io, io_threads,
-                                                        pool_slots, prefetch, watch_pressure, trace);
+                       const std::string& prefetch, bool watch_pressure, const std::string& trace,
+                       std::optional<uint64_t> state_memory, const std::string& state_dir, uint64_t state_disk) {
+             const EngineOptions options =
+                 make_options(memory, context, kv, chunk, threads, isa, io, io_threads, pool_slots, prefetch,
+                              watch_pressure, trace, state_memory, state_dir, state_disk);
              const nb::gil_scoped_release release;
              return Engine::open(path, options);
            }),
            "path"_a, nb::kw_only(), "memory"_a = 0, "context"_a = 0, "kv"_a = "f16", "chunk"_a = 0, "threads"_a = 0,
            "isa"_a = "auto", "io"_a = "auto", "io_threads"_a = 8, "pool_slots"_a = 0, "prefetch"_a = "off",
-           "watch_pressure"_a = false, "trace"_a = "")
+           "watch_pressure"_a = false, "trace"_a = "", "state_memory"_a = nb::none(), "state_dir"_a = "",
+           "state_disk"_a = EngineOptions().state_disk)
       .def_prop_ro("plan", [](const Engine& e) { return to_dict(e.plan()); })
       .def_prop_ro("config", &engine_config)
       .def_prop_ro("stats", &engine_stats)
       .def("session", &Engine::session)
       .def(
           "generate",
-          [](Engine& e, std::shared_ptr<Session> session, std::vector<int32_t> ids, const SamplingParams& params) {
-            return PyGeneration{e.generate(std::move(session), std::move(ids), params)};
+          [](Engine& e, std::shared_ptr<Session> session, std::vector<int32_t> ids, const SamplingParams& params,
+             const std::vector<std::pair<int64_t, bool>>& boundaries) {
+            std::vector<Boundary> places;
+            for (const auto& [position, passing] : boundaries) places.push_back({position, passing});
+            return PyGeneration{e.generate(std::move(session), std::move(ids), params, std::move(places))};
           },
-          "session"_a, "ids"_a, "params"_a)
+          "session"_a, "ids"_a, "params"_a, "boundaries"_a = std::vector<std::pair<int64_t, bool>>())
       .def("forward", &engine_forward, "session"_a, "ids"_a, nb::kw_only(), "capture"_a = false,
            "interrupt"_a = nb::none())
       .def(
@@ -368,6 +391,9 @@ NB_MODULE(_core, m) {
             return d;
           },
           "session"_a, "layer"_a)
+      .def("save_states", &Engine::save_states, "session"_a, nb::call_guard<nb::gil_scoped_release>())
+      .def("forget", &Engine::forget, nb::call_guard<nb::gil_scoped_release>())
+      .def("take_warnings", &Engine::take_warnings)
       .def("set_memory", &Engine::set_memory, "memory"_a, nb::call_guard<nb::gil_scoped_release>())
       .def("relieve_pressure", &Engine::relieve_pressure, nb::call_guard<nb::gil_scoped_release>());
 }

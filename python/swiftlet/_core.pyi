@@ -24,12 +24,14 @@ def plan(
     context: int = 0,
     kv: str = "f16",
     chunk: int = 0,
+    state_memory: int | None = None,
 ) -> dict[str, Any]:
     """The memory plan of a container without loading it, in bytes.
 
     Keys: ceiling, process (what the process holds already), resident (weights), state (KV rows and DeltaNet states),
-    scratch, overhead, pool, slots, slot_bytes, experts_total, context, chunk, smallest (the least ceiling that works),
-    text (the sum in words). Raises MemoryLimitError if `memory` cannot work.
+    snapshots (states of other conversations and of earlier turns), scratch, overhead, pool, slots, slot_bytes,
+    experts_total, context, chunk, smallest (the least ceiling that works), text (the sum in words).
+    Raises MemoryLimitError if `memory` cannot work.
     """
 
 def check_container(path: str) -> None:
@@ -72,7 +74,7 @@ class Session:
     def tokens(self) -> list[int]: ...
     @property
     def valid(self) -> bool:
-        """False after a chunk was cut off by an error or a cancel: reset() before further use."""
+        """False after a chunk was cut off by an error or a cancel: reset() before forward(); generate() needs none."""
     def reset(self) -> None: ...
 
 class Generation:
@@ -83,7 +85,7 @@ class Generation:
 
         The first call also prefills; several times a second pending signals are handled meanwhile (Ctrl-C raises
         KeyboardInterrupt) and `interrupt` is asked: True raises CancelledError, and an exception of its own goes
-        through. Either way the session starts anew with the next generation."""
+        through. Either way the next generation starts from a snapshot, or anew."""
     @property
     def prefill_progress(self) -> float:
         """How much of the prefill is done, 0 to 1 (an `interrupt` may look at it)."""
@@ -112,6 +114,9 @@ class Engine:
         prefetch: str = "off",
         watch_pressure: bool = False,
         trace: str = "",
+        state_memory: int | None = None,
+        state_dir: str = "",
+        state_disk: int = ...,
     ) -> None: ...
     @property
     def plan(self) -> dict[str, Any]: ...
@@ -122,11 +127,25 @@ class Engine:
     @property
     def stats(self) -> dict[str, Any]:
         """Streaming totals since loading, and in bytes: pool_bytes (of slots in memory now), pool_budget, slot_bytes,
-        resident_set_bytes and peak_resident_set_bytes (of the process)."""
+        resident_set_bytes and peak_resident_set_bytes (of the process). Of states: snapshots (in memory),
+        snapshot_bytes, snapshots_on_disk, snapshot_disk_bytes."""
     def session(self) -> Session: ...
-    def generate(self, session: Session, ids: Sequence[int], params: SamplingParams) -> Generation:
-        """Tokens that follow `ids`, the whole prompt. If the session's tokens are a proper prefix of ids, only the rest
-        is prefilled; otherwise the session is reset first. One generation at a time."""
+    def generate(
+        self,
+        session: Session,
+        ids: Sequence[int],
+        params: SamplingParams,
+        boundaries: Sequence[tuple[int, bool]] = (),
+    ) -> Generation:
+        """Tokens that follow `ids`, the whole prompt. What follows the longest known prefix is prefilled: the session's
+        tokens or a snapshot's. Snapshots are taken at the boundaries: (tokens before it, whether a later boundary will
+        soon replace it). One generation at a time in a session."""
+    def save_states(self, session: Session) -> None:
+        """Keeps the session's state as a snapshot, and writes all snapshots to state_dir, if there is one."""
+    def forget(self) -> None:
+        """Drops all snapshots, also those in state_dir."""
+    def take_warnings(self) -> list[str]:
+        """What went wrong with snapshots since the last call: sentences for people."""
     def forward(
         self,
         session: Session,

@@ -1,10 +1,12 @@
 """A loaded model that answers."""
 
+import logging
 import numbers
 import os
 import threading
 import weakref
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Self, Unpack
 
 import numpy as np
@@ -38,10 +40,15 @@ class GenerateOptions(AnswerOptions, total=False):
     """Only tokens that it allows are chosen: see swiftlet.grammar. Not together with ignore_eos."""
 
 
+_log = logging.getLogger("swiftlet")
+
+
 class Engine:
     """A model loaded from a container.
 
-    It holds one conversation: of a prompt that continues the earlier prompt and answer only the new part is prefilled.
+    It remembers conversations: of a prompt only what follows the longest beginning that it knows is prefilled. How many
+    it keeps side by side depends on state_memory and state_dir.
+
     One answer is made at a time. All methods may be called from any thread: complete() and logits() wait for each
     other, and each of them, like generate(), ends an older stream that is still open.
     """
@@ -62,6 +69,9 @@ class Engine:
         prefetch: str = "off",
         watch_pressure: bool = False,
         trace: str | os.PathLike[str] | None = None,
+        state_memory: int | str | None = None,
+        state_dir: str | os.PathLike[str] | None = None,
+        state_disk: int | str = "8GB",
     ) -> None:
         """Loads a model.
 
@@ -79,6 +89,13 @@ class Engine:
         prefetch: whether to read experts that the next layer is likely to want: "off", "on", or "auto" (while it pays).
         watch_pressure: give memory back when the system runs short of it.
         trace: a file to record the routing in, as JSON lines.
+        state_memory: the part of the ceiling for states of other conversations and of earlier turns; 0: none. Default:
+            a small part.
+        state_dir: a folder that keeps those which memory cannot hold, and all of them when the engine is closed. It is
+            made if it does not exist. The files hold what was said: token ids, and what can be computed from them.
+        state_disk: the most that they may take there.
+
+        What goes wrong with a state on disk is logged (logger "swiftlet") and costs no more than a longer prefill.
 
         Raises InputError for arguments, ContainerError for a damaged container, MemoryLimitError if the ceiling cannot
         work.
@@ -103,9 +120,16 @@ class Engine:
             prefetch=prefetch,
             watch_pressure=watch_pressure,
             trace="" if trace is None else os.fspath(trace),
+            state_memory=_state_memory(state_memory),
+            state_dir="" if state_dir is None else os.fspath(Path(state_dir).expanduser()),
+            state_disk=parse_bytes(state_disk, "state_disk"),
         )
-        self._loaded: tuple[_core.Engine, _core.Session] | None = (core, core.session())
-        self._encode = PromptEncoder(self.tokenizer, template, core.config["vocab_size"])
+        session = core.session()
+        self._loaded: tuple[_core.Engine, _core.Session] | None = (core, session)
+        # Also when the engine is dropped or the interpreter ends.
+        self._save = weakref.finalize(self, _save_states, core, session) if state_dir is not None else None
+        self._encode = PromptEncoder(self.tokenizer, template, core.config["vocab_size"], core.config["eos_token_ids"])
+        _log_warnings(core)
         self._turn = threading.RLock()  # who may begin something; taken before _lock
         self._lock = threading.RLock()  # who is in the core
         self._stream: weakref.ref[Stream] | None = None
@@ -124,6 +148,7 @@ class Engine:
             raise _core.InputError("ignore_eos does not go with a constraint: an answer that fits ends there")
         stop = _stop_strings(options.get("stop"))
         ids = self._encode(prompt, options)
+        boundaries = self._encode.boundaries(prompt, options, ids)
         params = sampling_params(options, self._defaults, room=self._room(ids), vocab_size=self.config["vocab_size"])
         # A stop string that is itself a special token never shows up in the text.
         params.stop_token_ids = [
@@ -132,12 +157,13 @@ class Engine:
         with self._turn:
             core, session = self._take()
             stream = Stream(
-                core.generate(session, ids, params),
+                core.generate(session, ids, params, boundaries),
                 self._lock,
                 TextStream(self.tokenizer, stop),
                 params,
                 on_prefill=options.get("on_prefill"),
                 constraint=options.get("constraint"),
+                on_end=lambda: _log_warnings(core),
             )
             self._stream = weakref.ref(stream)
         return stream
@@ -152,7 +178,7 @@ class Engine:
     def logits(self, ids: Sequence[int] | NDArray[np.integer[Any]]) -> NDArray[np.float32]:
         """Logits [len(ids), vocab_size], f32, of every position of a text given as token ids, for evaluation.
 
-        Starts from an empty state, so the conversation so far is forgotten.
+        Starts from an empty state. Of the latest answer nothing is kept.
         """
         checked = self._encode.checked_ids(ids)
         self._room(checked)
@@ -175,11 +201,20 @@ class Engine:
         return self._encode(prompt, options)
 
     def reset(self) -> None:
-        """Forgets the conversation: the next prompt is prefilled from its first token."""
+        """Forgets all conversations, also those on disk: the next prompt is prefilled from its first token."""
         with self._turn:
-            _, session = self._take()
+            core, session = self._take()
             with self._lock:
+                core.forget()
                 session.reset()
+
+    def save_states(self) -> None:
+        """Writes what only memory has of the conversations to state_dir; close() does it too."""
+        with self._turn:
+            core, session = self._take()
+            with self._lock:
+                core.save_states(session)
+            _log_warnings(core)
 
     @property
     def plan(self) -> dict[str, Any]:
@@ -213,12 +248,18 @@ class Engine:
         return self._model.relieve_pressure()
 
     def close(self) -> None:
-        """Ends an answer that is under way and frees the model; closing twice is fine."""
+        """Ends an answer that is under way, saves the conversations if there is a state_dir, and frees the model.
+
+        Closing twice is fine.
+        """
         if (stream := self._open_stream()) is not None:
             stream.close()
         with self._turn:
             if self._loaded is not None:
                 self._take()
+                if self._save is not None:
+                    self._save()
+                    self._save = None
                 self._loaded = None
 
     def __enter__(self) -> Self:
@@ -237,16 +278,12 @@ class Engine:
         return self._stream() if self._stream is not None else None
 
     def _take(self) -> tuple[_core.Engine, _core.Session]:
-        """Ends a stream that is still open; then the core and its session are free and fit for use."""
+        """Ends a stream that is still open; then the core and its session are free."""
         if self._loaded is None:
             raise _core.InputError("the engine is closed")
         if (stream := self._open_stream()) is not None:
             stream.supersede()
-        core, session = self._loaded
-        with self._lock:
-            if not session.valid:  # a prefill was cut off
-                session.reset()
-        return core, session
+        return self._loaded
 
     def _room(self, ids: Sequence[int]) -> int:
         """Tokens that the context has left after a prompt."""
@@ -265,6 +302,7 @@ def plan_memory(
     context: int | None = None,
     kv: str = "f16",
     chunk: int | None = None,
+    state_memory: int | str | None = None,
 ) -> dict[str, Any]:
     """The memory plan that an Engine with these arguments would have in this process, without loading the weights.
 
@@ -278,6 +316,7 @@ def plan_memory(
         context=_count("context", context),
         kv=kv,
         chunk=_count("chunk", chunk),
+        state_memory=_state_memory(state_memory),
     )
     del tokenizer
     return plan
@@ -290,6 +329,26 @@ def _count(name: str, value: int | None) -> int:
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or not 0 < value < 2**31:
         raise _core.InputError(f"{name} is {value!r}; it must be a whole number above 0, or None")
     return int(value)
+
+
+def _state_memory(amount: int | str | None) -> int | None:
+    """Bytes; 0 is allowed, and None is the core's own choice."""
+    if amount is None:
+        return None
+    return 0 if amount in (0, "0") and amount is not False else parse_bytes(amount, "state_memory")
+
+
+def _save_states(core: _core.Engine, session: _core.Session) -> None:
+    try:
+        core.save_states(session)
+    except _core.SwiftletError as error:
+        _log.warning("the conversations are not saved: %s", error)
+    _log_warnings(core)
+
+
+def _log_warnings(core: _core.Engine) -> None:
+    for warning in core.take_warnings():
+        _log.warning("%s", warning)
 
 
 def _stop_strings(stop: str | Sequence[str] | None) -> list[str]:

@@ -40,6 +40,7 @@ class Stream(Iterator[Delta]):
         params: _core.SamplingParams,
         on_prefill: PrefillProgress | None = None,
         constraint: Constraint | None = None,
+        on_end: Callable[[], None] | None = None,
     ) -> None:
         self._generation: _core.Generation | None = generation
         self._lock = lock
@@ -48,6 +49,7 @@ class Stream(Iterator[Delta]):
         self._wants_logprobs = params.logprobs >= 0
         self._on_prefill = on_prefill
         self._constraint = constraint
+        self._on_end = on_end
         self._cancelled = False
         self._superseded = False
         self._pieces: list[str] = []
@@ -156,3 +158,6 @@ class Stream(Iterator[Delta]):
             stats=Stats.from_core(self._generation.stats),
         )
         self._generation = None
+        on_end, self._on_end = self._on_end, None  # it may hold the core
+        if on_end is not None:
+            on_end()

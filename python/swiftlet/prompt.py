@@ -1,7 +1,7 @@
 """What can be given as a prompt, and how it becomes token ids."""
 
 import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypedDict
 
 import numpy as np
@@ -28,13 +28,20 @@ class PromptOptions(TypedDict, total=False):
     """The prompt is plain text for the model to continue: no chat template."""
 
 
-class PromptEncoder:
-    """Makes token ids of prompts for one model."""
+Boundary = tuple[int, bool]
+"""Tokens of a prompt up to the end of a message, and whether a later end will soon serve as well."""
 
-    def __init__(self, tokenizer: Tokenizer, template: ChatTemplate, vocab_size: int) -> None:
+_LEAST_HEAD = 512  # tokens: a chunk of its own for a shorter first message costs more than prefilling it again
+
+
+class PromptEncoder:
+    """Makes token ids of prompts for one model. `end_ids` are the tokens that end a message."""
+
+    def __init__(self, tokenizer: Tokenizer, template: ChatTemplate, vocab_size: int, end_ids: Collection[int]) -> None:
         self._tokenizer = tokenizer
         self._template = template
         self._vocab_size = vocab_size
+        self._end_ids = frozenset(end_ids)
 
     def __call__(self, prompt: Prompt, options: PromptOptions) -> list[int]:
         """Token ids of a prompt, at least one. Raises InputError if it is empty or malformed."""
@@ -61,6 +68,41 @@ class PromptEncoder:
 
     def render(self, prompt: str | Sequence[Message], options: PromptOptions) -> str:
         """The text that the chat template makes of a user message or a conversation."""
+        return self._render(prompt, options)
+
+    def boundaries(self, prompt: Prompt, options: PromptOptions, ids: Sequence[int]) -> list[Boundary]:
+        """Where later prompts are likely to leave this one, whose token ids are given: ends of messages.
+
+        The end of a long first message, which other conversations can have too; of the user's last message, since many
+        templates drop the thoughts that an answer had once the user has spoken again; and of the very last, for while
+        tools are called and everything stays.
+        """
+        ends = [i + 1 for i, id in enumerate(ids) if id in self._end_ids]
+        if not ends:
+            return []
+        asked = self._end_of_question(prompt, options, ends)
+        head = {ends[0]} if ends[0] >= _LEAST_HEAD else set()
+        return [(end, end not in (*head, asked)) for end in sorted({*head, asked, ends[-1]})]
+
+    def _end_of_question(self, prompt: Prompt, options: PromptOptions, ends: Sequence[int]) -> int:
+        """The one of `ends` that ends the user's last message; the last one if there is no telling."""
+        if options.get("raw") or isinstance(prompt, str) or not isinstance(prompt[0], Mapping):
+            return ends[-1]
+        messages = list(prompt)
+        while messages and messages[-1].get("role") != "user":
+            messages.pop()
+        if not messages or len(messages) == len(prompt):
+            return ends[-1]
+        try:
+            text = self._render(messages, options, add_generation_prompt=False)
+        except _core.InputError:
+            return ends[-1]
+        count = sum(text.count(self._tokenizer.decode([id], skip_special=False)) for id in self._end_ids)
+        return ends[min(max(count, 1), len(ends)) - 1]
+
+    def _render(
+        self, prompt: str | Sequence[Message], options: PromptOptions, *, add_generation_prompt: bool = True
+    ) -> str:
         messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
         given = options.get("chat_template_kwargs") or {}
         if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
@@ -71,6 +113,8 @@ class PromptEncoder:
         for name in ("messages", "tools", "documents"):
             if name in variables:
                 raise _core.InputError(f"chat_template_kwargs cannot set {name!r}")
+        if not add_generation_prompt:
+            variables["add_generation_prompt"] = False
         return self._template.render(messages, tools=options.get("tools"), **variables)
 
     def checked_ids(self, ids: Sequence[Any] | NDArray[np.integer[Any]]) -> list[int]:

@@ -59,7 +59,7 @@ class ExpertStats:
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """Counts and times of one generation. `cached_tokens` of the prompt were in the session already."""
+    """Counts and times of one generation. `cached_tokens` of the prompt were known already: not prefilled."""
 
     prompt_tokens: int
     cached_tokens: int

@@ -26,7 +26,9 @@ PlanInput input(uint64_t ceiling) {
   return in;
 }
 
-uint64_t sum(const MemoryPlan& p) { return p.process + p.overhead + p.resident + p.state + p.scratch + p.pool; }
+uint64_t sum(const MemoryPlan& p) {
+  return p.process + p.overhead + p.resident + p.state + p.snapshots + p.scratch + p.pool;
+}
 
 }  // namespace
 
@@ -43,6 +45,25 @@ TEST_CASE("plan: a pool is never larger than the model") {
   const MemoryPlan p = make_plan(input(64 * GB));
   CHECK(p.slots == p.experts);
   CHECK(p.chunk == 2048);
+}
+
+TEST_CASE("plan: snapshots get a small part, or what was asked for") {
+  const PlanInput in = input(4 * GB);
+  const MemoryPlan p = make_plan(in);
+  CHECK(p.snapshots >= 2 * in.state_fixed);
+  CHECK(p.snapshots <= (p.ceiling - p.smallest) / 8);
+  CHECK(make_plan(input(p.smallest)).snapshots == 0);
+  CHECK(make_plan(input(64 * GB)).snapshots <= 4 * p.state);
+
+  PlanInput asked = in;
+  asked.snapshots = 500 * MB;
+  const MemoryPlan q = make_plan(asked);
+  CHECK(q.snapshots == 500 * MB);
+  CHECK(q.smallest == p.smallest + 500 * MB);
+  asked.ceiling = q.smallest;
+  CHECK(make_plan(asked).slots == 8);
+  asked.snapshots = 0;
+  CHECK(make_plan(asked).snapshots == 0);
 }
 
 TEST_CASE("plan: the smallest ceiling works, one byte less does not") {

@@ -36,6 +36,8 @@ class FakeGeneration:
         self.engine, self.session, self.ids, self.params = engine, session, list(ids), params
         self.given = []
         self.prefill_progress = 0.0
+        if not session.valid:
+            session.reset()
         known = len(session.tokens)
         self.cached = known if known < len(self.ids) and session.tokens == self.ids[:known] else 0
         if not self.cached:
@@ -113,15 +115,23 @@ class FakeEngine:
     def session(self):
         return FakeSession()
 
-    def generate(self, session, ids, params):
-        assert session.valid
-        self.params = params
+    def generate(self, session, ids, params, boundaries=()):
+        self.params, self.boundaries = params, boundaries
         return FakeGeneration(self, session, ids, params)
 
     def forward(self, session, ids, *, capture=False, interrupt=None):
         assert session.position == 0
         session.tokens = list(ids)
         return {"logits": np.tile(np.arange(VOCAB, dtype=np.float32), (len(ids), 1))}
+
+    def save_states(self, session):
+        self.saved = list(session.tokens)
+
+    def forget(self):
+        pass
+
+    def take_warnings(self):
+        return []
 
     def set_memory(self, memory):
         self.memory = memory

@@ -392,6 +392,7 @@ def test_options_reach_the_core(fake, next_folder):
     assert engine._model.options == {
         "memory": 4 * 10**9, "context": 64, "kv": "f32", "chunk": 0, "threads": 2, "isa": "avx2", "io": "direct",
         "io_threads": 8, "pool_slots": 0, "prefetch": "off", "watch_pressure": False, "trace": "",
+        "state_memory": None, "state_dir": "", "state_disk": 8 * 10**9,
     }  # fmt: skip
     assert engine.context == 64
     engine.set_memory("1 GiB")

@@ -40,7 +40,7 @@ def test_set_memory_between_tokens(expected: list[int]) -> None:
     engine = _core.Engine(DEMO, context=256)
     plan = engine.plan
     session = engine.session()
-    fixed = sum(plan[part] for part in ("process", "overhead", "resident", "state", "scratch"))
+    fixed = sum(plan[part] for part in ("process", "overhead", "resident", "state", "snapshots", "scratch"))
     least = fixed + engine.config["num_experts_per_tok"] * plan["slot_bytes"]
     seen = []
 

@@ -16,6 +16,10 @@ class HostBuffer final : public Buffer {
   size_t bytes() const override { return bytes_; }
   std::byte* host() override { return memory_.data(); }
   void clear() override { std::memset(memory_.data(), 0, bytes_); }
+  void read(uint64_t offset, void* to, size_t bytes) override { std::memcpy(to, memory_.data() + offset, bytes); }
+  void write(uint64_t offset, const void* from, size_t bytes) override {
+    std::memcpy(memory_.data() + offset, from, bytes);
+  }
 
  private:
   PageMemory memory_;
@@ -41,6 +45,8 @@ class CpuBackend final : public Backend {
     return std::string("cpu (") + cpu_.ops.name + ", " + std::to_string(threads) +
            (threads == 1 ? " thread)" : " threads)");
   }
+
+  std::string arithmetic() const override { return std::string("cpu ") + cpu_.ops.name; }
 
   std::unique_ptr<Buffer> allocate(size_t bytes) override { return std::make_unique<HostBuffer>(bytes); }
   void add_memory(const std::byte*, size_t) override {}
