@@ -19,12 +19,12 @@ constexpr uint64_t kScratchShare = 8;
 constexpr uint64_t kSystemShare = 4, kSystemLeast = uint64_t(1) << 30;
 
 // Snapshots take this part of what a ceiling leaves above the smallest, and at least two DeltaNet states unless that is
-// more than the second part. Beyond a few whole conversations they take nothing.
+// more than the second part; beyond all experts, what is left; and never more than a few whole conversations.
 constexpr uint64_t kSnapshotShare = 16, kSnapshotLimit = 8, kConversations = 4;
 
-uint64_t default_snapshots(const PlanInput& in, uint64_t state, uint64_t rest) {
-  const uint64_t least = std::min(2 * in.state_fixed, rest / kSnapshotLimit);
-  return std::min(std::max(rest / kSnapshotShare, least), kConversations * state);
+uint64_t default_snapshots(const PlanInput& in, uint64_t state, uint64_t above_smallest, uint64_t above_all) {
+  const uint64_t least = std::min(2 * in.state_fixed, above_smallest / kSnapshotLimit);
+  return std::min(std::max({above_smallest / kSnapshotShare, least, above_all}), kConversations * state);
 }
 
 uint64_t default_ceiling(const PlanInput& in) {
@@ -51,8 +51,8 @@ MemoryPlan make_plan(const PlanInput& in) {
   const int least_chunk = in.chunk ? in.chunk : int(std::min<int64_t>(kSmallestChunk, plan.context));
   plan.smallest = fixed + in.scratch(least_chunk) + least_slots * in.slot;
 
-  const uint64_t most = fixed + (in.snapshots ? 0 : kConversations * plan.state) +
-                        in.scratch(in.chunk ? in.chunk : kLargestChunk) + in.experts * in.slot;
+  const uint64_t all = fixed + in.scratch(in.chunk ? in.chunk : kLargestChunk) + in.experts * in.slot;
+  const uint64_t most = all + (in.snapshots ? 0 : kConversations * plan.state);
   plan.ceiling = in.ceiling ? in.ceiling : std::max(plan.smallest, std::min(default_ceiling(in), most));
   if (plan.ceiling < plan.smallest)
     fail(ErrorKind::Memory, "memory ", format_bytes(plan.ceiling),
@@ -62,7 +62,9 @@ MemoryPlan make_plan(const PlanInput& in) {
          format_bytes(in.scratch(least_chunk)), ", ", least_slots, " experts ", format_bytes(least_slots * in.slot),
          "); give more memory or a shorter context");
 
-  plan.snapshots = in.snapshots ? *in.snapshots : default_snapshots(in, plan.state, plan.ceiling - plan.smallest);
+  const uint64_t above_all = plan.ceiling > all ? plan.ceiling - all : 0;
+  plan.snapshots =
+      in.snapshots ? *in.snapshots : default_snapshots(in, plan.state, plan.ceiling - plan.smallest, above_all);
   if (!in.snapshots) fixed += plan.snapshots;
 
   plan.chunk = least_chunk;
