@@ -1,6 +1,14 @@
 """Writes a shader as C++ or CUDA C++: the prelude, the edited text, and an entry for each kernel."""
 
-from msl.kernels import BUILTINS, Kernel, Shader
+import re
+
+from msl.kernels import BUILTINS, Edit, Kernel, Shader
+
+
+def edited(text: str, edits: list[Edit]) -> str:
+    for edit in sorted(edits, key=lambda edit: edit.start, reverse=True):
+        text = text[: edit.start] + edit.text + text[edit.end :]
+    return text
 
 
 def call(kernel: Kernel) -> str:
@@ -19,7 +27,7 @@ def call(kernel: Kernel) -> str:
 def cpu(shader: Shader) -> str:
     """C++ for the emulated device: defines msl_library_NAME (cpp/backend/gpu/emulated/kernel.h)."""
     name = shader.source.name
-    out = ['#include "msl_cpu.h"', "namespace {", shader.edited()]
+    out = ['#include "msl_cpu.h"', "namespace {", edited(shader.source.text, shader.edits)]
     out.append(f'#line 1 "{name} (generated)"')
     rows = []
     for kernel in shader.kernels:
@@ -45,13 +53,26 @@ def cpu(shader: Shader) -> str:
 def cuda(shader: Shader) -> str:
     """CUDA C++ for NVRTC. -DMSL_ENTRY_NAME chooses the kernel, -DMSL_CONSTANT_i=value gives a function constant."""
     out = ['#include "msl_cuda.h"']
-    out += ["namespace {", shader.edited(), "}", f'#line 1 "{shader.source.name} (generated)"']
+    out += ["namespace {", edited(shader.source.text, shader.edits), "}", f'#line 1 "{shader.source.name} (generated)"']
     for kernel in shader.kernels:
         out.append(f"#ifdef MSL_ENTRY_{kernel.name}")
         out.append(f'extern "C" __global__ void msl_entry_{kernel.name}(const __grid_constant__ msl::Args a) {{')
         out.append(f"  {call(kernel)};")
         out.append("}")
         out.append("#endif")
+    return "\n".join(out) + "\n"
+
+
+def lint(shader: Shader) -> str:
+    """C++ that clang only checks. Uses of the instantiations make it check their bodies."""
+    copies = [
+        Edit(match.end(), match.end(), f" MSL_COPIES({match.group(1)})")
+        for match in re.finditer(r"\bstruct\s+(\w+)\s*\{", shader.source.code)
+    ]
+    out = ['#include "msl_lint.h"', edited(shader.source.text, [*shader.edits, *copies])]
+    out.append(f'#line 1 "{shader.source.name} (generated)"')
+    for kernel in shader.kernels:
+        out.append(f"__attribute__((used)) static auto msl_use_{kernel.name} = &{kernel.function};")
     return "\n".join(out) + "\n"
 
 

@@ -97,12 +97,6 @@ class Shader:
     constants: list[FunctionConstant] = field(default_factory=list)
     edits: list[Edit] = field(default_factory=list)
 
-    def edited(self) -> str:
-        text = self.source.text
-        for edit in sorted(self.edits, key=lambda edit: edit.start, reverse=True):
-            text = text[: edit.start] + edit.text + text[edit.end :]
-        return text
-
 
 def closing(code: str, position: int) -> int:
     """The position just past the bracket that closes the one at `position`; -1 if none does."""
