@@ -223,7 +223,7 @@ kernel void attend_join(const device float* q [[buffer(0)]],        // [T, ..], 
                         constant AttendArgs& a [[buffer(4)]],
                         uint3 tg [[threadgroup_position_in_grid]],
                         uint tid [[thread_index_in_threadgroup]],
-                        uint threads [[threads_per_threadgroup]]) {
+                        uint3 threads [[threads_per_threadgroup]]) {
   const ulong position = a.position + tg.y;
   const uint length = split_positions(position, a.block, a.splits);
   const uint splits = uint(position / length) + 1;
@@ -237,7 +237,7 @@ kernel void attend_join(const device float* q [[buffer(0)]],        // [T, ..], 
     l += part_ml[first + s].y * precise::exp(part_ml[first + s].x - m);
   }
   const device float* gate = q + ulong(tg.y) * a.stride + (tg.x * 2 + 1) * a.head_dim;
-  for (uint d = tid; d < a.head_dim; d += threads) {
+  for (uint d = tid; d < a.head_dim; d += threads.x) {
     float sum = 0.0f;
     for (uint s = 0; s < splits; s++) {
       sum = fma(part[(first + s) * a.head_dim + d], precise::exp(part_ml[first + s].x - m), sum);

@@ -12,8 +12,8 @@ kernel void silu_mul(const device float* x [[buffer(0)]],  // [rows, 2, columns]
                      constant SiluMulArgs& a [[buffer(2)]],
                      uint3 tg [[threadgroup_position_in_grid]],
                      uint tid [[thread_index_in_threadgroup]],
-                     uint threads [[threads_per_threadgroup]]) {
-  const uint i = tg.x * threads + tid;
+                     uint3 threads [[threads_per_threadgroup]]) {
+  const uint i = tg.x * threads.x + tid;
   if (i < a.columns) {
     const device float* row = x + ulong(tg.y) * 2 * a.columns;
     out[ulong(tg.y) * a.columns + i] = silu(row[i]) * row[a.columns + i];
@@ -27,8 +27,8 @@ kernel void scale_shared(device float* y [[buffer(0)]],           // [T, columns
                          constant SharedArgs& a [[buffer(2)]],
                          uint3 tg [[threadgroup_position_in_grid]],
                          uint tid [[thread_index_in_threadgroup]],
-                         uint threads [[threads_per_threadgroup]]) {
-  const uint i = tg.x * threads + tid;
+                         uint3 threads [[threads_per_threadgroup]]) {
+  const uint i = tg.x * threads.x + tid;
   if (i < a.columns) {
     y[ulong(tg.y) * a.columns + i] *= sigmoid(gate[ulong(tg.y) * a.gate_stride]);
   }
@@ -44,8 +44,8 @@ kernel void add_experts(device float* y [[buffer(0)]],                // [T, col
                         constant GatherArgs& a [[buffer(4)]],
                         uint3 tg [[threadgroup_position_in_grid]],
                         uint tid [[thread_index_in_threadgroup]],
-                        uint threads [[threads_per_threadgroup]]) {
-  const uint i = tg.x * threads + tid;
+                        uint3 threads [[threads_per_threadgroup]]) {
+  const uint i = tg.x * threads.x + tid;
   if (i >= a.columns) {
     return;
   }

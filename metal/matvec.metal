@@ -12,7 +12,7 @@ kernel void matvec(const device uchar* arena [[buffer(0)]],
                    constant MatvecArgs& a [[buffer(3)]],
                    uint3 tg [[threadgroup_position_in_grid]],
                    uint tid [[thread_index_in_threadgroup]],
-                   uint threads [[threads_per_threadgroup]],
+                   uint3 threads [[threads_per_threadgroup]],
                    uint lane [[thread_index_in_simdgroup]],
                    uint simd [[simdgroup_index_in_threadgroup]],
                    uint simds [[simdgroups_per_threadgroup]]) {
@@ -39,7 +39,7 @@ kernel void matvec(const device uchar* arena [[buffer(0)]],
     for (uint begin = 0; begin < a.columns; begin += kMaxColumnTile) {
       if (pass == 0 || a.columns > kMaxColumnTile) {
         threadgroup_barrier(mem_flags::mem_threadgroup);
-        load_vector(in, begin, a.columns, quads, sums, tid, threads);
+        load_vector(in, begin, a.columns, quads, sums, tid, threads.x);
         threadgroup_barrier(mem_flags::mem_threadgroup);
       }
       add_rows(arena, matrix.place, first, matrix.rows, a.columns, begin, lane % LANES, quads, sums, total);
@@ -66,7 +66,7 @@ kernel void gate_up(const device uchar* arena [[buffer(0)]],
                     constant GateUpArgs& a [[buffer(6)]],
                     uint3 tg [[threadgroup_position_in_grid]],
                     uint tid [[thread_index_in_threadgroup]],
-                    uint threads [[threads_per_threadgroup]],
+                    uint3 threads [[threads_per_threadgroup]],
                     uint lane [[thread_index_in_simdgroup]],
                     uint simd [[simdgroup_index_in_threadgroup]],
                     uint simds [[simdgroups_per_threadgroup]]) {
@@ -96,7 +96,7 @@ kernel void gate_up(const device uchar* arena [[buffer(0)]],
     for (uint begin = 0; begin < a.columns; begin += kMaxColumnTile) {
       if (pass == 0 || a.columns > kMaxColumnTile) {
         threadgroup_barrier(mem_flags::mem_threadgroup);
-        load_vector(in, begin, a.columns, quads, sums, tid, threads);
+        load_vector(in, begin, a.columns, quads, sums, tid, threads.x);
         threadgroup_barrier(mem_flags::mem_threadgroup);
       }
       add_rows(base, a.gate, first, a.rows, a.columns, begin, lane % LANES, quads, sums, gate);
@@ -123,7 +123,7 @@ kernel void expert_down(const device float* x [[buffer(0)]],      // [T, k, colu
                         constant DownArgs& a [[buffer(5)]],
                         uint3 tg [[threadgroup_position_in_grid]],
                         uint tid [[thread_index_in_threadgroup]],
-                        uint threads [[threads_per_threadgroup]],
+                        uint3 threads [[threads_per_threadgroup]],
                         uint lane [[thread_index_in_simdgroup]],
                         uint simd [[simdgroup_index_in_threadgroup]],
                         uint simds [[simdgroups_per_threadgroup]]) {
@@ -142,7 +142,7 @@ kernel void expert_down(const device float* x [[buffer(0)]],      // [T, k, colu
     for (uint begin = 0; begin < a.columns; begin += kMaxColumnTile) {
       if (pass == 0 || a.columns > kMaxColumnTile) {
         threadgroup_barrier(mem_flags::mem_threadgroup);
-        load_vector(x + ulong(pair) * a.columns, begin, a.columns, quads, sums, tid, threads);
+        load_vector(x + ulong(pair) * a.columns, begin, a.columns, quads, sums, tid, threads.x);
         threadgroup_barrier(mem_flags::mem_threadgroup);
       }
       add_rows(base, a.place, first, a.rows, a.columns, begin, lane % LANES, quads, sums, total);

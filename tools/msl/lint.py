@@ -22,7 +22,8 @@ from msl.source import MslError, Source, load
 INCLUDE = Path(__file__).parent / "include"
 SPACE = re.compile(r"\b(device|constant|threadgroup|thread)\b")
 # Attributes that can have several dimensions; all of a kernel must have the same.
-POSITIONS = {name for name, source in BUILTINS.items() if re.search("PositionIn|sPerGrid|ThreadsPerThreadgroup", source)}
+SIZES = re.compile(r".*(PositionIn\w+|PerGrid|ThreadsPerThreadgroup)$")
+POSITIONS = {name for name, source in BUILTINS.items() if SIZES.match(source)}
 POSITIONS -= {"thread_index_in_threadgroup"}
 CONTROL = {"if", "for", "while", "switch", "return", "sizeof", "decltype", "alignas", "static_assert"}
 WORDS = {
@@ -34,10 +35,11 @@ WORDS = {
 }
 CLANG_OPTIONS = [
     *("-x", "c++", "-std=c++14", "-fsyntax-only", "-ffreestanding", "-nostdinc", "-fno-exceptions", "-fno-rtti"),
-    *("-ferror-limit=0", "-fno-color-diagnostics", "-pedantic-errors", "-Wall", "-Wextra"),
-    *("-Wconversion", "-Wdouble-promotion", "-Wvla", "-Wno-sign-conversion", "-Wno-implicit-int-float-conversion"),
-    *("-Wno-unused-function", "-Wno-unused-parameter", "-Wno-unused-const-variable", "-Wno-unknown-pragmas"),
-    *("-Wno-undefined-inline", "-Wno-undefined-internal", "-Wno-gnu", "-Wno-keyword-macro"),
+    *("-ferror-limit=0", "-fno-color-diagnostics", "-Xclang", "-ast-dump", "-pedantic-errors", "-Wno-gnu"),
+    *("-Wall", "-Wextra", "-Wconversion", "-Wdouble-promotion", "-Wvla"),
+    *("-Wno-sign-conversion", "-Wno-implicit-int-float-conversion", "-Wno-keyword-macro", "-Wno-unknown-pragmas"),
+    *("-Wno-unused-function", "-Wno-unused-parameter", "-Wno-unused-const-variable"),
+    *("-Wno-undefined-inline", "-Wno-undefined-internal"),
 ]
 
 
@@ -149,13 +151,27 @@ def bindings(source: Source) -> Iterator[MslError]:
                 yield source.error(position, f"attribute {attribute} twice")
 
 
+def space_casts(syntax_tree: str) -> list[str]:
+    """C casts to another address space, which clang lets pass. The tree names a line when it changes."""
+    messages = []
+    file, line = "", ""
+    for node in syntax_tree.splitlines():
+        if place := re.search(r"<(?:([\w.]+):|line:)(\d+):\d+", node):
+            file, line = place.group(1) or file, place.group(2)
+        if "CStyleCastExpr" in node and "<AddressSpaceConversion>" in node:
+            messages.append(f"{file}:{line}: error: a cast to another address space")
+        if ends := re.search(r", (?:([\w.]+):|line:)(\d+):\d+>", node):
+            file, line = ends.group(1) or file, ends.group(2)
+    return messages
+
+
 def clang_messages(shader: Shader, clang: str) -> list[str]:
     options = [*CLANG_OPTIONS, "-I", str(INCLUDE), "-"]
     run = subprocess.run([clang, *options], input=emit.lint(shader), text=True, capture_output=True, check=False)
     messages = [line for line in run.stderr.splitlines() if re.search(r": (fatal error|error|warning):", line)]
     if run.returncode != 0 and not messages:
         messages.append(f"{shader.source.name}.metal: error: {clang}: {run.stderr.strip()}")
-    return messages
+    return messages + space_casts(run.stdout)
 
 
 def lint(path: Path, include: Path, clang: str) -> list[str]:

@@ -9,8 +9,10 @@
 #define MSL_KERNEL
 #define MSL_CONSTANT static MSL_CONSTANT_SPACE
 #define MSL_THREADGROUP static MSL_THREADGROUP_SPACE
-#define MSL_THREADGROUP_INIT(name) static_assert(sizeof(name) <= 32768, "threadgroup memory of a kernel: 32 KB at most");
-#define MSL_FUNCTION_CONSTANT(name, index) inline uint name() { return 0; }
+#define MSL_THREADGROUP_INIT(name) \
+  static_assert(sizeof(name) <= 32768, "threadgroup memory of a kernel: 32 KB at most");
+#define MSL_FUNCTION_CONSTANT(name, index) \
+  inline uint name() { return 0; }
 // Metal copies structs out of any address space. Follows the brace of each struct.
 #define MSL_COPIES(name)                  \
   name() = default;                       \
@@ -60,19 +62,13 @@ template <class T, int N>
 using vec = T __attribute__((ext_vector_type(N)));
 }
 
-#define MSL_VECTORS(T)          \
-  typedef metal::vec<T, 2> T##2; \
-  typedef metal::vec<T, 3> T##3; \
-  typedef metal::vec<T, 4> T##4; \
-  struct packed_##T##2 {        \
-    T elements[2];              \
-  };                            \
-  struct packed_##T##3 {        \
-    T elements[3];              \
-  };                            \
-  struct packed_##T##4 {        \
-    T elements[4];              \
-  };
+#define MSL_VECTORS(T)                     \
+  typedef metal::vec<T, 2> T##2;           \
+  typedef metal::vec<T, 3> T##3;           \
+  typedef metal::vec<T, 4> T##4;           \
+  struct packed_##T##2 { T elements[2]; }; \
+  struct packed_##T##3 { T elements[3]; }; \
+  struct packed_##T##4 { T elements[4]; };
 MSL_VECTORS(char)
 MSL_VECTORS(uchar)
 MSL_VECTORS(short)
@@ -91,8 +87,8 @@ namespace msl {
 
 template <class T>
 struct is_scalar {
-  static constexpr bool value = is_one_of<T, float, half, bfloat, int, uint, short, ushort, char, signed char, uchar,
-                                          long, ulong, bool>::value;
+  static constexpr bool value =
+      is_one_of<T, float, half, bfloat, int, uint, short, ushort, char, signed char, uchar, long, ulong, bool>::value;
 };
 template <class V, class T, class A>
 V convert(A a, decltype(void(a.x), 0) = 0) {
@@ -102,23 +98,23 @@ template <class V, class T, class A>
 V convert(A a, typename enable_if<is_scalar<A>::value, int>::type = 0) {
   return V(T(a));
 }
-#define MSL_MAKE(T)                                        \
-  template <class A>                                       \
-  T##2 make_##T##2(A a) {                                  \
-    return convert<T##2, T>(a);                            \
-  }                                                        \
-  template <class A>                                       \
-  T##3 make_##T##3(A a) {                                  \
-    return convert<T##3, T>(a);                            \
-  }                                                        \
-  template <class A>                                       \
-  T##4 make_##T##4(A a) {                                  \
-    return convert<T##4, T>(a);                            \
-  }                                                        \
-  T##2 make_##T##2(T, T);                                  \
-  T##3 make_##T##3(T, T, T);                               \
-  T##3 make_##T##3(T##2, T);                               \
-  T##4 make_##T##4(T, T, T, T);                            \
+#define MSL_MAKE(T)             \
+  template <class A>            \
+  T##2 make_##T##2(A a) {       \
+    return convert<T##2, T>(a); \
+  }                             \
+  template <class A>            \
+  T##3 make_##T##3(A a) {       \
+    return convert<T##3, T>(a); \
+  }                             \
+  template <class A>            \
+  T##4 make_##T##4(A a) {       \
+    return convert<T##4, T>(a); \
+  }                             \
+  T##2 make_##T##2(T, T);       \
+  T##3 make_##T##3(T, T, T);    \
+  T##3 make_##T##3(T##2, T);    \
+  T##4 make_##T##4(T, T, T, T); \
   T##4 make_##T##4(T##2, T##2);
 MSL_MAKE(char)
 MSL_MAKE(uchar)
@@ -292,8 +288,8 @@ struct atomic {
   T value;
 };
 // Floats can be added in device memory only.
-#define MSL_ATOMIC(space, T)                                                 \
-  T atomic_load_explicit(const volatile space atomic<T>*, memory_order);     \
+#define MSL_ATOMIC(space, T)                                             \
+  T atomic_load_explicit(const volatile space atomic<T>*, memory_order); \
   void atomic_store_explicit(volatile space atomic<T>*, T, memory_order);
 MSL_ATOMIC(MSL_DEVICE, int)
 MSL_ATOMIC(MSL_DEVICE, uint)
@@ -381,4 +377,5 @@ typedef metal::atomic<float> atomic_float;
 #define bfloat4(...) msl::make_bfloat4(__VA_ARGS__)
 
 // Not in Metal's C++.
-#pragma clang poison double goto new delete try catch throw virtual dynamic_cast typeid thread_local register asm mutable
+#pragma clang \
+    poison double goto new delete try catch throw virtual dynamic_cast typeid thread_local register asm mutable
