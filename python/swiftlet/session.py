@@ -4,10 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from swiftlet import _core
+from swiftlet.answer_parser import AnswerParser, Reasoning
 from swiftlet.chat_template import Message
 from swiftlet.generation import Stream
 from swiftlet.records import Completion, Delta
 from swiftlet.thinking import begins_thinking, split_thinking
+from swiftlet.tool_calls import CallArguments, CallBegin, Text
 
 if TYPE_CHECKING:
     from swiftlet.engine import Engine, GenerateOptions
@@ -70,7 +72,8 @@ class Session:
                 chat_template_kwargs=chosen.get("chat_template_kwargs"),
             )
         )
-        self._reply = Reply(self, self._engine.generate(messages, **chosen), asked, begun=begun)
+        stream = self._engine.generate(messages, **chosen)
+        self._reply = Reply(self, stream, asked, begun=begun, tools=chosen.get("tools") or ())
         return self._reply
 
     def ask(self, message: str | Message | Sequence[Message], **options: Unpack["GenerateOptions"]) -> Completion:
@@ -93,10 +96,20 @@ class Session:
 class Reply(Iterator[Delta]):
     """The deltas of one answer in a session; made by Session.send. Like Stream, and `message` is the answer's."""
 
-    def __init__(self, session: Session, stream: Stream, asked: Sequence[Message], *, begun: bool) -> None:
+    def __init__(
+        self,
+        session: Session,
+        stream: Stream,
+        asked: Sequence[Message],
+        *,
+        begun: bool,
+        tools: Sequence[Mapping[str, Any]],
+    ) -> None:
         self._session: Session | None = session
         self._stream = stream
         self._asked = asked
+        self._tools = tools
+        self._message: Message | None = None
         self.begins_thinking = begun
         """True if the prompt ended inside the thoughts: the text begins with them, without a <think>."""
 
@@ -128,18 +141,42 @@ class Reply(Iterator[Delta]):
 
     @property
     def message(self) -> Message:
-        """The answer as a message, once it has ended: "content", and "reasoning_content" if there are thoughts."""
-        reasoning, content = split_thinking(self.result.text, begun=self.begins_thinking)
-        message: dict[str, Any] = {"role": "assistant", "content": content}
-        if reasoning is not None:
-            message["reasoning_content"] = reasoning
-        return message
+        """The answer as a message, once it has ended: "content", "reasoning_content" if there are thoughts, and
+        "tool_calls" if it calls the functions that it was offered."""
+        if self._message is None:
+            make = _message_with_calls if self._tools else _message
+            self._message = make(self.result, self.begins_thinking, self._tools)
+        return self._message
 
     def _finish(self) -> None:
         """Puts question and answer into the conversation, once, and only if something was said."""
         session, self._session = self._session, None
         if session is not None and self.result.token_ids:
             session._add([*self._asked, self.message])
+
+
+def _message(result: Completion, begun: bool, _: object) -> Message:
+    reasoning, content = split_thinking(result.text, begun=begun)
+    thoughts = {} if reasoning is None else {"reasoning_content": reasoning}
+    return {"role": "assistant", "content": content, **thoughts}
+
+
+def _message_with_calls(result: Completion, begun: bool, tools: Sequence[Mapping[str, Any]]) -> Message:
+    parser = AnswerParser(begun=begun, tools=tools)
+    reasoning = content = ""
+    calls: list[dict[str, Any]] = []
+    for event in parser.push(result.text) + parser.finish(cut=result.finish_reason != "stop"):
+        match event:
+            case Reasoning(text):
+                reasoning += text
+            case Text(text):
+                content += text
+            case CallBegin(_, id, name):
+                calls.append({"id": id, "type": "function", "function": {"name": name, "arguments": ""}})
+            case CallArguments(index, text):
+                calls[index]["function"]["arguments"] += text
+    thoughts = {"reasoning_content": reasoning} if reasoning else {}
+    return {"role": "assistant", "content": content, **thoughts, **({"tool_calls": calls} if calls else {})}
 
 
 def _messages_of(message: str | Message | Sequence[Message]) -> list[Message]:

@@ -101,7 +101,8 @@ class FakeEngine:
         self.path, self.options = path, options
         self.params = None
         self.plan = {"text": "4 GB = weights + pool"}
-        self.stats = {}
+        names = ("snapshots", "snapshot_bytes", "snapshots_on_disk", "snapshot_disk_bytes", "resident_set_bytes")
+        self.stats = dict.fromkeys(names, 0)
         self.config = {
             "model_type": "qwen3_next",
             "vocab_size": VOCAB,

@@ -3,6 +3,8 @@
 import io
 import json
 import os
+import pty
+import select
 import signal
 import subprocess
 import sys
@@ -14,6 +16,7 @@ import fake_core
 import swiftlet
 from swiftlet.cli import main
 from swiftlet.cli.chat import Chat
+from swiftlet.cli.line_editor import LineEditor
 from swiftlet.cli.report import print_table
 from swiftlet.cli.status_line import StatusLine
 from swiftlet.thinking import begins_thinking, split_thinking
@@ -217,7 +220,7 @@ def test_chat_keeps_thoughts_apart(chat, capsys, monkeypatch, container):
     say(monkeypatch, container, "hm\n</think>\n\nHello!")
     monkeypatch.setattr(swiftlet.ChatTemplate, "render", lambda self, messages, **_: "<think>\n")
     chat.take("One")
-    assert chat._turns[1] == {"role": "assistant", "content": "Hello!", "reasoning_content": "hm"}
+    assert chat._session.messages[1] == {"role": "assistant", "content": "Hello!", "reasoning_content": "hm"}
 
 
 def test_chat_commands(chat, capsys):
@@ -240,7 +243,7 @@ def test_chat_goes_on_after_an_error(chat, capsys):
     out, err = capsys.readouterr()
     assert err.startswith("swiftlet: error: the prompt has") and out == ""
     chat.take("Hi")
-    assert len(chat._turns) == 2
+    assert len(chat._session.messages) == 2
 
 
 def test_ctrl_c_stops_the_answer_only(chat, capsys, monkeypatch):
@@ -254,8 +257,87 @@ def test_ctrl_c_stops_the_answer_only(chat, capsys, monkeypatch):
     monkeypatch.setattr(fake_core.FakeGeneration, "next", next_or_press)
     assert chat.take("Hi")
     assert capsys.readouterr().out.endswith("\n[stopped]\n")
-    assert "Hello, world!".startswith(chat._turns[1]["content"])
+    assert "Hello, world!".startswith(chat._session.messages[1]["content"])
     monkeypatch.undo()
+
+
+def test_chat_saves_and_loads(chat, capsys, monkeypatch, tmp_path):
+    chat.take("/system Be brief.")
+    chat.take("One")
+    chat.take("/think on")
+    said = chat._session.messages
+    file = tmp_path / "talk.json"
+    assert chat.take(f"/save {file}")
+    chat.take("/reset")
+    assert chat._session.messages == said[:1]
+    assert chat.take(f"/load {file}") and chat._session.messages == said and chat._think is True
+    out, err = capsys.readouterr()
+    assert f"Saved to {file}." in out and f"Loaded {file}: 1 question." in out and err == ""
+    seen = asked(chat, monkeypatch)
+    chat.take("Two")
+    assert [m["content"] for m in seen[-1]] == ["Be brief.", "One", "Hello, world!", "Two"]
+    chat.take("/save")
+    assert len(json.loads(file.read_text())["messages"]) == 5
+    chat.take("/reset")
+    chat.take(f"/save {file}")
+    chat.take("/save")
+    assert capsys.readouterr().err.count("error: ") == 2
+    assert len(json.loads(file.read_text())["messages"]) == 5
+    assert [p.name for p in tmp_path.iterdir() if p.name.startswith("talk")] == ["talk.json"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "cannot be read: No such file"),
+        ("{", "is not a saved conversation: "),
+        ("[]", 'it needs "messages"'),
+        ('{"messages": 5}', 'it needs "messages"'),
+        ('{"messages": [], "enable_thinking": 1}', 'it needs "messages"'),
+        ('{"messages": ["Hi"]}', 'a message has no "role"'),
+        ('{"messages": [{"role": "user", "content": 5}]}', '"content" is no text'),
+        ("[" * 100_000, "is not a saved conversation: "),
+    ],
+)
+def test_chat_refuses_other_files(chat, capsys, tmp_path, text, message):
+    chat.take("One")
+    file = tmp_path / "talk.json"
+    if text is not None:
+        file.write_text(text)
+    assert chat.take(f"/load {file}")
+    err = capsys.readouterr().err
+    assert err.startswith(f"swiftlet: error: {file} ") and message in err and err.count("\n") == 1
+    assert len(chat._session.messages) == 2
+
+
+def test_chat_starts_with_a_saved_conversation(container, chat, capsys, monkeypatch, tmp_path):
+    chat.take("One")
+    chat.take(f"/save {tmp_path / 'talk.json'}")
+    monkeypatch.setattr(sys, "stdin", io.StringIO("Two\n/save\n"))
+    assert run("chat", "-m", container, "--load", tmp_path / "talk.json") == 0
+    assert len(json.loads((tmp_path / "talk.json").read_text())["messages"]) == 4
+    assert run("chat", "-m", container, "--load", tmp_path / "talk.json", "--system", "x") == 2
+
+
+def test_chat_tries_again(chat, capsys, monkeypatch, container):
+    chat.take("/retry")
+    assert "nothing to answer yet" in capsys.readouterr().err
+    chat.take("One")
+    say(monkeypatch, container, "Good day!")
+    chat._engine._model.script = fake_core.FakeEngine.script
+    seen = asked(chat, monkeypatch)
+    chat.take("/retry")
+    assert [m["content"] for m in seen[-1]] == ["One"]
+    assert [m["content"] for m in chat._session.messages] == ["One", "Good day!"]
+    monkeypatch.setattr(fake_core.FakeGeneration, "next", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    chat.take("/retry")
+    assert [m["content"] for m in chat._session.messages] == ["One", "Good day!"]
+
+
+def test_lines_that_go_on(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("One \\\ntwo\\\nthree\nfour\nend\\"))
+    with LineEditor(False, keep=True) as editor:
+        assert [editor.read() for _ in range(4)] == ["One \ntwo\nthree", "four", "end\n", None]
 
 
 def test_thoughts_are_dim_on_a_terminal_that_wants_colour(chat, monkeypatch, container):
@@ -396,6 +478,61 @@ def test_ctrl_c_in_a_process():
     child.send_signal(signal.SIGINT)
     _, err = child.communicate(timeout=60)
     assert child.returncode == 130 and err.endswith(b"swiftlet: interrupted\n")
+
+
+class Person:
+    """Types into a chat on a terminal of its own."""
+
+    def __init__(self, *arguments, **environment):
+        self.pid, self.terminal = pty.fork()
+        if self.pid == 0:
+            os.environ.update({"TERM": "dumb", **environment})
+            os.execv(sys.executable, [sys.executable, "-m", "swiftlet", "chat", *map(str, arguments)])
+        self.seen = ""
+
+    def wait_for(self, text):
+        while text not in self.seen:
+            if not select.select([self.terminal], [], [], 60)[0]:
+                pytest.fail(f"{text!r} did not come: {self.seen!r}")
+            self.seen += os.read(self.terminal, 4096).decode(errors="replace")
+        before, self.seen = self.seen.split(text, 1)
+        return before
+
+    def type(self, text):
+        os.write(self.terminal, text.encode())
+
+    def leave(self):
+        status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        os.close(self.terminal)
+        return status
+
+
+def test_chat_on_a_terminal(tmp_path):
+    options = ["-t", 0, "--no-think", "--state-dir", tmp_path / "states"]
+    person = Person(*options, XDG_STATE_HOME=str(tmp_path))
+    person.wait_for("> ")
+    person.type("What is the capital of Vietnam?\n")
+    person.wait_for("Hanoi")
+    person.wait_for("> ")
+    person.type("\x03")
+    person.wait_for("(Ctrl-D leaves)")
+    person.type("\x04")
+    assert person.leave() == 0
+    history = tmp_path / "swiftlet" / "history"
+    assert "What is the capital of Vietnam?" in history.read_text() and history.stat().st_mode & 0o777 == 0o600
+
+    person = Person(*options, XDG_STATE_HOME=str(tmp_path))
+    person.wait_for("> ")
+    person.type("\x1b[A\n")  # the last line again
+    person.wait_for("Hanoi")
+    person.wait_for("> ")
+    person.type("/stats\n")
+    assert "cached" in person.wait_for("states: ")
+    person.type("Tell me a story.\n")
+    person.wait_for("> ")
+    os.kill(person.pid, signal.SIGTERM)
+    assert person.leave() == 128 + signal.SIGTERM
+    assert len(list((tmp_path / "states").glob("*.snapshot"))) >= 2
 
 
 def test_help_imports_nothing_heavy():

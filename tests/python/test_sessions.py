@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+import fake_core
 import swiftlet
 from conftest import REFERENCE
 from swiftlet import InputError
@@ -260,13 +261,38 @@ def test_the_ceiling_holds_with_snapshots():
     """In a process of its own: the peak of the resident set, with all of the budget for snapshots used."""
     program = """
 import swiftlet
-engine = swiftlet.Engine("demo", context=4096, state_memory="60MB")
-for i in range(40):
+engine = swiftlet.Engine("demo", context=4096, state_memory="20MB")
+for i in range(9):
     engine.complete([5 + (i * 7 + j) % 3000 for j in range(1200)], temperature=0, max_tokens=1)
 stats = engine.stats
 print(stats["snapshot_bytes"], stats["peak_resident_set_bytes"], engine.plan["ceiling"])
 """
     out = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout
     used, peak, ceiling = map(int, out.split())
-    assert 50_000_000 < used <= 60_000_000
+    assert 15_000_000 < used <= 20_000_000
     assert peak <= ceiling
+
+
+# With a scripted core
+
+
+def test_calls_of_functions_are_part_of_the_message(monkeypatch, next_folder):
+    monkeypatch.setattr(swiftlet._core, "Engine", fake_core.FakeEngine)
+    monkeypatch.setattr(swiftlet._core, "check_container", lambda path: None)
+    monkeypatch.setattr(fake_core.FakeEngine, "context", 4096)
+    (next_folder / "manifest.json").write_text("{}")
+    engine = swiftlet.Engine(next_folder)
+    text = 'Let me see.\n<tool_call>\n{"name": "weather", "arguments": {"city": "Hanoi"}}\n</tool_call>'
+    engine._model.script = [*engine.tokenizer.encode(text), 450]
+    schema = {"type": "object", "properties": {"city": {"type": "string"}}}
+    tools = [{"type": "function", "function": {"name": "weather", "parameters": schema}}]
+    session = swiftlet.Session(engine, tools=tools)
+    session.ask("What is the weather?")
+    message = session.messages[-1]
+    (call,) = message["tool_calls"]
+    assert message["content"].strip() == "Let me see."
+    assert call["type"] == "function" and call["function"]["name"] == "weather"
+    assert json.loads(call["function"]["arguments"]) == {"city": "Hanoi"}
+    engine._model.script = [*engine.tokenizer.encode("Sunny."), 450]
+    session.ask([{"role": "tool", "content": "sunny", "tool_call_id": call["id"]}])
+    assert [m["role"] for m in session.messages] == ["user", "assistant", "tool", "assistant"]

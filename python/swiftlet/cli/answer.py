@@ -2,31 +2,34 @@
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from swiftlet.cli.status_line import StatusLine
 from swiftlet.thinking import BEGIN, END
 
 if TYPE_CHECKING:
-    from swiftlet.engine import AnswerOptions, Engine
-    from swiftlet.generation import Stream
-    from swiftlet.prompt import Prompt
+    from swiftlet.generation import PrefillProgress
     from swiftlet.records import Delta
 
+Answer = TypeVar("Answer", bound="Iterator[Delta]")
 
-def begin(engine: "Engine", prompt: "Prompt", options: "AnswerOptions") -> "tuple[Stream, Iterator[Delta]]":
-    """Prefills, with a status line if it takes long; the stream, and its deltas from the first on."""
+
+def begin(start: "Callable[[PrefillProgress], Answer]") -> "tuple[Answer, Iterator[Delta]]":
+    """Starts an answer and prefills, with a status line if it takes long; the answer, and its deltas from the first on.
+
+    `start` gets the function to call with the progress.
+    """
     status = StatusLine("reading the prompt")
 
     def show(done: int, total: int) -> None:
         status.update(f"reading the prompt, {done} of {total} tokens")
 
-    stream = engine.generate(prompt, on_prefill=show, **options)
+    answer = start(show)
     with status:
-        first = next(stream, None)
-    return stream, chain(() if first is None else (first,), stream)
+        first = next(answer, None)
+    return answer, chain(() if first is None else (first,), answer)
 
 
 def print_dimming_thoughts(deltas: "Iterable[Delta]", *, begun: bool) -> None:

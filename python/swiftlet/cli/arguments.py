@@ -51,6 +51,20 @@ def add_plan_arguments(group: argparse._ActionsContainer) -> None:
     group.add_argument(
         "--chunk", type=int, metavar="N", help="prompt tokens prefilled together (default: as memory permits)"
     )
+    group.add_argument(
+        "--state-memory",
+        metavar="SIZE",
+        help="part of the ceiling for states of other conversations and earlier turns; 0: none (default: a small part)",
+    )
+
+
+def add_state_arguments(parser: argparse.ArgumentParser) -> None:
+    """Where conversations are kept."""
+    group = parser.add_argument_group("conversations")
+    group.add_argument(
+        "--state-dir", metavar="FOLDER", help="keep states of conversations here, for the next start too"
+    )
+    group.add_argument("--state-disk", default="8GB", metavar="SIZE", help="the most they may take (default: 8GB)")
 
 
 def load_engine(args: argparse.Namespace) -> "Engine":
@@ -71,6 +85,10 @@ def load_engine(args: argparse.Namespace) -> "Engine":
             prefetch=args.prefetch,
             watch_pressure=args.watch_pressure,
             trace=args.trace,
+            state_memory=args.state_memory,
+            # Commands without add_state_arguments keep nothing.
+            state_dir=vars(args).get("state_dir"),
+            state_disk=vars(args).get("state_disk", "8GB"),
         )
     if args.verbose:
         print(engine.plan["text"], file=sys.stderr)

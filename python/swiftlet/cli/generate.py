@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 
 from swiftlet import InputError
 from swiftlet.cli.answer import begin, print_dimming_thoughts
-from swiftlet.cli.arguments import add_engine_arguments, add_sampling_arguments, load_engine, sampling_options
+from swiftlet.cli.arguments import (
+    add_engine_arguments,
+    add_sampling_arguments,
+    add_state_arguments,
+    load_engine,
+    sampling_options,
+)
 from swiftlet.cli.status_line import StatusLine
 from swiftlet.thinking import begins_thinking, split_thinking
 
@@ -30,6 +36,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument("-q", "--quiet", action="store_true", help="no statistics")
     add_sampling_arguments(parser)
     add_engine_arguments(parser)
+    add_state_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -37,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     prompt, options = _prompt(args)
     with load_engine(args) as engine:
         begun = not isinstance(prompt, str) and begins_thinking(engine.render(prompt, enable_thinking=args.think))
-        stream, deltas = begin(engine, prompt, options)
+        stream, deltas = begin(lambda progress: engine.generate(prompt, on_prefill=progress, **options))
         if args.json:
             with StatusLine("answering") as status:
                 for n, _ in enumerate(deltas):

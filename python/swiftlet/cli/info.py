@@ -24,7 +24,14 @@ def run(args: argparse.Namespace) -> int:
     from swiftlet.engine import plan_memory
     from swiftlet.models import resolve
 
-    plan = plan_memory(args.model, memory=args.memory, context=args.context, kv=args.kv, chunk=args.chunk)
+    plan = plan_memory(
+        args.model,
+        memory=args.memory,
+        context=args.context,
+        kv=args.kv,
+        chunk=args.chunk,
+        state_memory=args.state_memory,
+    )
     facts = describe(resolve(args.model))
     if args.json:
         print(json.dumps({**facts, "plan": {key: value for key, value in plan.items() if key != "text"}}))

@@ -3,7 +3,8 @@
 import math
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from swiftlet.memory import format_bytes
 from swiftlet.records import Completion, ExpertStats
@@ -18,6 +19,16 @@ def describe_stats(completion: Completion) -> str:
         f"answer {s.completion_tokens} tokens in {s.decode_seconds:.2f} s{_rate(s.decode_rate)}; "
         f"seed {completion.seed}\n"
         f"experts: prefill {_experts(s.prefill)}; decode {_experts(s.decode)}"
+    )
+
+
+def describe_states(stats: Mapping[str, Any]) -> str:
+    """What an engine keeps of conversations, from its `stats`, in one line."""
+    disk = f", {stats['snapshots_on_disk']} on disk ({format_bytes(stats['snapshot_disk_bytes'])})"
+    return (
+        f"states: {stats['snapshots']} in memory ({format_bytes(stats['snapshot_bytes'])})"
+        + (disk if stats["snapshots_on_disk"] else "")
+        + f"; process {format_bytes(stats['resident_set_bytes'])}"
     )
 
 
