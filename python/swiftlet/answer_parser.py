@@ -24,9 +24,9 @@ class AnswerParser:
     """What comes out does not depend on how the answer is cut into pieces."""
 
     def __init__(
-        self, *, begun: bool, tools: Sequence[Mapping[str, Any]] = (), new_id: Callable[[], str] = new_call_id
+        self, *, begun: bool | None, tools: Sequence[Mapping[str, Any]] = (), new_id: Callable[[], str] = new_call_id
     ) -> None:
-        """`begun`: the prompt ended inside the thoughts. `tools`: the functions that can be called, if any."""
+        """`begun`: the prompt ended inside the thoughts; None: there can be none. `tools`: functions to be called."""
         self._thinking = ThinkingSplitter(begun=begun)
         self._tools = tools
         self._new_id = new_id
@@ -35,8 +35,8 @@ class AnswerParser:
 
     @property
     def thinking(self) -> bool:
-        """True while it is not certain that what comes next is content."""
-        return self._thinking.thinking
+        """True inside the thoughts."""
+        return self._thinking.thinking and not self._thinking.undecided
 
     @property
     def calls(self) -> int:

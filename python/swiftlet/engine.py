@@ -17,10 +17,11 @@ from swiftlet.chat_template import ChatTemplate, Message
 from swiftlet.generation import Constraint, PrefillProgress, Stream
 from swiftlet.memory import parse_bytes
 from swiftlet.models import read_json, resolve
-from swiftlet.prompt import Prompt, PromptEncoder, PromptOptions
+from swiftlet.prompt import Prompt, PromptEncoder, PromptOptions, PromptTooLong
 from swiftlet.records import Completion
 from swiftlet.sampling import SamplingOptions, defaults_of, sampling_params
 from swiftlet.stream import TextStream
+from swiftlet.thinking import begins_thinking
 from swiftlet.tokenizer import Tokenizer
 
 
@@ -28,7 +29,8 @@ class AnswerOptions(SamplingOptions, PromptOptions, total=False):
     """What an answer is like: prompt, sampling and where it stops."""
 
     stop: str | Sequence[str] | None
-    """The answer ends before the first of these texts, which is not part of it."""
+    """The answer ends before the first of these texts, which is not part of it. In thoughts that the chat template has
+    begun they do not count."""
 
 
 class GenerateOptions(AnswerOptions, total=False):
@@ -154,12 +156,14 @@ class Engine:
         params.stop_token_ids = [
             id for s in stop if (id := self.tokenizer.added_tokens.get(s)) in self.tokenizer.special_ids
         ]
+        end_of_prompt = self.tokenizer.decode(ids[-4:], skip_special=False)
+        in_thoughts = not options.get("raw", False) and begins_thinking(end_of_prompt)
         with self._turn:
             core, session = self._take()
             stream = Stream(
                 core.generate(session, ids, params, boundaries),
                 self._lock,
-                TextStream(self.tokenizer, stop),
+                TextStream(self.tokenizer, stop, in_thoughts=in_thoughts),
                 params,
                 on_prefill=options.get("on_prefill"),
                 constraint=options.get("constraint"),
@@ -167,6 +171,13 @@ class Engine:
             )
             self._stream = weakref.ref(stream)
         return stream
+
+    def check(self, prompt: Prompt, **options: Unpack[GenerateOptions]) -> int:
+        """Raises what generate() would raise for these arguments; otherwise the number of tokens of the prompt."""
+        _stop_strings(options.get("stop"))
+        ids = self._encode(prompt, options)
+        sampling_params(options, self._defaults, room=self._room(ids), vocab_size=self.config["vocab_size"])
+        return len(ids)
 
     def complete(self, prompt: Prompt, **options: Unpack[GenerateOptions]) -> Completion:
         """The whole answer in one go; arguments and errors as for generate()."""
@@ -288,7 +299,7 @@ class Engine:
     def _room(self, ids: Sequence[int]) -> int:
         """Tokens that the context has left after a prompt."""
         if len(ids) >= self.context:
-            raise _core.InputError(
+            raise PromptTooLong(
                 f"the prompt has {len(ids)} tokens and the context is {self.context}; "
                 "shorten it, or load the model with a larger context"
             )

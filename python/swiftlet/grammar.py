@@ -88,13 +88,18 @@ class GrammarCompiler:
         *,
         form: CallForm,
         several: bool = True,
+        or_schema: Mapping[str, Any] | None = None,
         in_thoughts: bool = False,
     ) -> Constraint:
         """An answer that calls one of the tools (as OpenAI's API describes them), or `several` times one of them.
 
-        `form`: how the model writes calls, see tool_calls. Parameters come in the order of the schema.
+        `form`: how the model writes calls, see tool_calls. Parameters come in the order of the schema. `or_schema`: the
+        answer may instead be JSON of this schema.
         """
-        rules = [f"start: {_BLANKS} call{f' ({_BLANKS} call)*' if several else ''}"]
+        rules = [f"start: {_BLANKS} {'calls' if or_schema is None else '(calls | value)'}"]
+        rules.append(f"calls: call{f' ({_BLANKS} call)*' if several else ''}")
+        if or_schema is not None:
+            rules.append(f"value: {_json(or_schema)}")
         functions = [tool.get("function", tool) for tool in tools]
         rules.append("call: " + " | ".join(f"call_{i}" for i in range(len(functions))))
         for i, function in enumerate(functions):

@@ -15,6 +15,10 @@ Prompt = str | Sequence[Message] | Sequence[int] | NDArray[np.integer[Any]]
 """Text is one user message, or plain text with raw=True; mappings are messages; integers are token ids."""
 
 
+class PromptTooLong(_core.InputError):
+    """A prompt that leaves the context no room for an answer."""
+
+
 class PromptOptions(TypedDict, total=False):
     """How a prompt becomes token ids; each option can be left out."""
 

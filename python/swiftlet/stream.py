@@ -3,6 +3,7 @@
 import codecs
 from collections.abc import Sequence
 
+from swiftlet.thinking import END
 from swiftlet.tokenizer import Tokenizer
 
 
@@ -13,9 +14,11 @@ class TextStream:
     incomplete character wait for the rest, and so does text that may be the beginning of a stop string.
     """
 
-    def __init__(self, tokenizer: Tokenizer, stop: Sequence[str] = ()) -> None:
+    def __init__(self, tokenizer: Tokenizer, stop: Sequence[str] = (), *, in_thoughts: bool = False) -> None:
+        """`in_thoughts`: the text begins inside the thoughts, and stop strings count only after </think>."""
         self._tokenizer = tokenizer
         self._stop = tuple(stop)
+        self._in_thoughts = in_thoughts and bool(stop)
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self._held = ""
         self.stopped: str | None = None
@@ -37,6 +40,14 @@ class TextStream:
         if self.stopped is not None:
             return ""
         text = self._held + piece
+        if self._in_thoughts:
+            thoughts, end, rest = text.partition(END)
+            if not end:
+                keep = _overlap(text, END)
+                self._held = text[len(text) - keep :]
+                return text[: len(text) - keep]
+            self._in_thoughts, self._held = False, ""
+            return thoughts + end + self._show(rest)
         # The string that is complete first wins, whatever the token boundaries; of two that end together, the longer.
         met = [(start + len(stop), start, stop) for stop in self._stop if (start := text.find(stop)) >= 0]
         if met:

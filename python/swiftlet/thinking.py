@@ -15,15 +15,20 @@ class ThinkingSplitter:
     content.
     """
 
-    def __init__(self, *, begun: bool) -> None:
-        """`begun`: the prompt ended inside the thoughts."""
-        self._state: _State = "opening" if begun else "undecided"
+    def __init__(self, *, begun: bool | None) -> None:
+        """`begun`: the prompt ended inside the thoughts. None: there can be none, tags are content."""
+        self._state: _State = "content" if begun is None else "opening" if begun else "undecided"
         self._held = ""
 
     @property
     def thinking(self) -> bool:
         """True while it is not certain that what comes next is content."""
         return self._state in ("undecided", "opening", "thoughts")
+
+    @property
+    def undecided(self) -> bool:
+        """True while it is not known whether there are thoughts."""
+        return self._state == "undecided"
 
     def push(self, text: str) -> tuple[str, str]:
         """Reasoning and content that are certain once this text has come."""

@@ -43,7 +43,7 @@ class FakeGeneration:
         if not self.cached:
             session.reset()
 
-    def next(self, interrupt=None):
+    def next(self, interrupt=None, mask=None):
         if not self.given:
             self._prefill(interrupt)
         else:

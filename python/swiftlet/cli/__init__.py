@@ -1,4 +1,4 @@
-"""The command line: swiftlet generate | chat | info | bench | repack | verify.
+"""The command line: swiftlet generate | chat | serve | info | bench | repack | verify.
 
 Exit status: 0 if all went well, 1 for an unexpected failure, 2 for bad input or usage, 130 after Ctrl-C, and 141 (as
 for other tools) when the reader of the output went away.
@@ -13,7 +13,7 @@ from importlib import import_module
 
 from swiftlet import SwiftletError, __version__
 
-_COMMANDS = ("generate", "chat", "info", "bench", "repack", "verify")
+_COMMANDS = ("generate", "chat", "serve", "info", "bench", "repack", "verify")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -37,6 +37,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 def repack_main() -> int:
     """The command swiftlet-repack: short for `swiftlet repack`."""
     return main(["repack", *sys.argv[1:]])
+
+
+def server_main() -> int:
+    """The command swiftlet-server: short for `swiftlet serve`."""
+    return main(["serve", *sys.argv[1:]])
 
 
 def _run(args: argparse.Namespace) -> int:

@@ -1,0 +1,80 @@
+"""Bodies of requests."""
+
+import json
+import re
+from typing import Any, TypeVar
+
+import anyio.to_thread
+from pydantic import BaseModel, ValidationError
+from starlette.requests import ClientDisconnect, Request
+
+from swiftlet.server.errors import ApiError
+
+_LONG = 256 * 1024  # bytes; parsing more would hold up the others
+
+# Where a value can have several forms, pydantic also says which one it tried.
+_FIELD = re.compile("[a-z_]+")
+_TYPES = ("str", "int", "float", "bool", "dict", "list")
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+async def read_request(request: Request, model: type[Model], max_body: int) -> Model:
+    """The body of a request. Raises ApiError 400 for what is not JSON of this model, 413 for too much of it."""
+    body = await read_body(request, max_body)
+    if len(body) > _LONG:
+        return await anyio.to_thread.run_sync(_parse, body, model)
+    return _parse(body, model)
+
+
+async def read_body(request: Request, most: int) -> bytes:
+    """The bytes of a request's body, counted while they come."""
+    too_large = ApiError(413, f"the request is larger than {most} bytes", code="request_too_large")
+    length = request.headers.get("content-length", "")
+    if length.isdecimal() and int(length) > most:
+        raise too_large
+    body = bytearray()
+    try:
+        async for piece in request.stream():
+            body += piece
+            if len(body) > most:
+                raise too_large
+    except ClientDisconnect:
+        raise ApiError(400, "the request ended early") from None
+    return bytes(body)
+
+
+def _parse(body: bytes, model: type[Model]) -> Model:
+    try:
+        value = json.loads(body, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise ApiError(400, f"the body is not valid JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise ApiError(400, "the body must be a JSON object")
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        raise _refusal(error) from None
+    except RecursionError:
+        raise ApiError(400, "the body is nested too deeply") from None
+
+
+def _refusal(error: ValidationError) -> ApiError:
+    """The first thing that is wrong, and where."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    param = ""
+    for part in first["loc"]:
+        if isinstance(part, int):
+            param += f"[{part}]"
+        elif _FIELD.fullmatch(part) and part not in _TYPES:
+            param += f".{part}" if param else part
+    if first["type"] == "extra_forbidden":
+        return ApiError(400, f"Unknown parameter: '{param}'.", param, "unknown_parameter")
+    if first["type"] == "missing":
+        return ApiError(400, f"Missing required parameter: '{param}'.", param, "missing_required_parameter")
+    message = first["msg"].removeprefix("Value error, ")
+    return ApiError(400, f"Invalid value for '{param}': {message}.", param or None, "invalid_value")
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON value")
