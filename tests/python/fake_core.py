@@ -47,6 +47,7 @@ class FakeGeneration:
         if not self.given:
             self._prefill(interrupt)
         else:
+            self.engine.pause("decode")
             self.session.tokens.append(self.given[-1])
         if self.engine.fail_at == len(self.given):
             raise _core.IoError("layer 3, expert 7: the read failed")
@@ -66,6 +67,7 @@ class FakeGeneration:
     def _prefill(self, interrupt):
         for layer in range(self.engine.layers):
             self.prefill_progress = layer / self.engine.layers
+            self.engine.pause("prefill")
             try:
                 stop = interrupt is not None and interrupt()
             except BaseException:
@@ -94,6 +96,7 @@ class FakeEngine:
 
     script = ()
     layers = 4
+    pause = staticmethod(lambda phase: None)
     fail_at = -1
     context = 128
 

@@ -480,8 +480,9 @@ def test_demo_same_seed_same_answer(demo):
     assert "".join(map(str, deltas)) == stream.result.text
     again = demo.complete(QUESTION, max_tokens=24, temperature=1.5, seed=stream.result.seed)
     assert again.token_ids == stream.result.token_ids
-    other = demo.complete(QUESTION, max_tokens=24, temperature=1.5, seed=stream.result.seed ^ 1)
-    assert other.token_ids != again.token_ids
+    # A confident model can say the same with another seed, but hardly with eight.
+    others = [demo.complete(QUESTION, max_tokens=24, temperature=1.5, seed=seed) for seed in range(8)]
+    assert len({tuple(other.token_ids) for other in others}) > 1
 
 
 def test_demo_follow_up_is_the_same_with_and_without_its_session(demo):

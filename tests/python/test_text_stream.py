@@ -107,11 +107,11 @@ def test_stop_strings_do_not_depend_on_token_boundaries(text, stops, data):
     assert (stream.stopped is None) == (not any(stop in text for stop in stops))
 
 
-def test_stop_strings_do_not_count_in_thoughts(tokenizer):
+def test_stop_strings_do_not_count_in_thoughts():
     text = "First,\n\nsecond.\n</think>\n\nHello\n\nworld"
-    stream = TextStream(tokenizer, ["\n\nw", "st,"], in_thoughts=True)
-    shown = "".join(map(stream.push, tokenizer.encode(text))) + stream.finish()
+    stream = TextStream(TOKENIZER, ["\n\nw", "st,"], in_thoughts=True)
+    shown = "".join(map(stream.push, TOKENIZER.encode(text))) + stream.finish()
     assert shown == "First,\n\nsecond.\n</think>\n\nHello"
     assert stream.stopped == "\n\nw"
-    stream = TextStream(tokenizer, ["x"], in_thoughts=True)
-    assert "".join(map(stream.push, tokenizer.encode("a </thi"))) + stream.finish() == "a </thi"
+    stream = TextStream(TOKENIZER, ["x"], in_thoughts=True)
+    assert "".join(map(stream.push, TOKENIZER.encode("a </thi"))) + stream.finish() == "a </thi"

@@ -248,6 +248,7 @@ class Answers:
         if job.left:
             raise _Left
         question = job.question
+        job.prefill = 0, job.prompt_tokens
         parser = AnswerParser(begun=job.begun, tools=question.tools)
         reasoning_tokens = 0
 
@@ -263,14 +264,16 @@ class Answers:
                 if job.left:
                     raise _Left
                 job.prefill = None
+                thinking = parser.thinking
                 events = parser.push(delta.text)
+                thinking = thinking or parser.thinking  # </think> is no content either
                 if parser.thinking:
                     reasoning_tokens += len(delta.token_ids)
                 if not question.parallel_calls and parser.calls > 1:
                     events = _first_call(events)
                     job.post(Piece(events, []))
                     break
-                logprobs = [] if parser.thinking or delta.logprobs is None else delta.logprobs
+                logprobs = [] if thinking or delta.logprobs is None else delta.logprobs
                 if events or logprobs:
                     job.post(Piece(events, logprobs))
         result = stream.result
