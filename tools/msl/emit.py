@@ -1,8 +1,12 @@
 """Writes a shader as C++ or CUDA C++: the prelude, the edited text, and an entry for each kernel."""
 
 import re
+from pathlib import Path
 
 from msl.kernels import BUILTINS, Edit, Kernel, Shader
+from msl.source import load
+
+INCLUDE = Path(__file__).parent / "include"
 
 
 def edited(text: str, edits: list[Edit]) -> str:
@@ -21,13 +25,13 @@ def call(kernel: Kernel) -> str:
             fetched.append(f"msl::Buffer<{parameter.index}>()")
         else:
             fetched.append(f"msl::{BUILTINS[parameter.attribute]}()")
-    return f"msl::Call<&{kernel.function}>::with({', '.join(['a', *fetched])})"
+    return f"msl::Call<&shader::{kernel.function}>::with({', '.join(['a', *fetched])})"
 
 
 def cpu(shader: Shader) -> str:
     """C++ for the emulated device: defines msl_library_NAME (cpp/backend/gpu/emulated/kernel.h)."""
     name = shader.source.name
-    out = ['#include "msl_cpu.h"', "namespace {", edited(shader.source.text, shader.edits)]
+    out = ['#include "msl_cpu.h"', "namespace {", "namespace shader {", edited(shader.source.text, shader.edits), "}"]
     out.append(f'#line 1 "{name} (generated)"')
     rows = []
     for kernel in shader.kernels:
@@ -36,9 +40,9 @@ def cpu(shader: Shader) -> str:
         out.append(f"constexpr const char* msl_names_{kernel.name}[] = {{{names + ', ' if names else ''}nullptr}};")
         rows.append(
             f'    {{"{kernel.name}", "{kernel.file}", {kernel.line}, msl_entry_{kernel.name}, '
-            f"msl_names_{kernel.name}, msl::Signature<&{kernel.function}>::info}},"
+            f"msl_names_{kernel.name}, msl::Signature<&shader::{kernel.function}>::info}},"
         )
-    constants = "".join(f"&msl_constant_{constant.name}, " for constant in shader.constants)
+    constants = "".join(f"&shader::msl_constant_{constant.name}, " for constant in shader.constants)
     out += ["const msl::KernelInfo msl_kernels[] = {", *rows, "};"]
     out.append(f"msl::FunctionConstant* const msl_constants[] = {{{constants}nullptr}};")
     out.append("}  // namespace")
@@ -51,9 +55,18 @@ def cpu(shader: Shader) -> str:
 
 
 def cuda(shader: Shader) -> str:
-    """CUDA C++ for NVRTC. -DMSL_ENTRY_NAME chooses the kernel, -DMSL_CONSTANT_i=value gives a function constant."""
-    out = ['#include "msl_cuda.h"']
-    out += ["namespace {", edited(shader.source.text, shader.edits), "}", f'#line 1 "{shader.source.name} (generated)"']
+    """CUDA C++ for NVRTC, in one piece. -DMSL_ENTRY_name chooses the kernel, -DMSL_CONSTANT_i=v sets a constant."""
+    out = ["#pragma nv_diag_suppress 177  // functions that this kernel does not use"]
+    for constant in shader.constants:
+        out.append(f"#ifdef MSL_CONSTANT_{constant.index}")
+        out.append(f"#define MSL_VALUE_{constant.index} {{ return MSL_CONSTANT_{constant.index}; }}")
+        out.append("#else")
+        out.append(f'extern "C" __device__ unsigned function_constant_{constant.name}_is_not_set();')
+        out.append(f"#define MSL_VALUE_{constant.index} {{ return function_constant_{constant.name}_is_not_set(); }}")
+        out.append("#endif")
+    out.append(load(INCLUDE / "msl_cuda.h", INCLUDE).text)
+    out += ["namespace shader {", edited(shader.source.text, shader.edits), "}"]
+    out.append(f'#line 1 "{shader.source.name} (generated)"')
     for kernel in shader.kernels:
         out.append(f"#ifdef MSL_ENTRY_{kernel.name}")
         out.append(f'extern "C" __global__ void msl_entry_{kernel.name}(const __grid_constant__ msl::Args a) {{')

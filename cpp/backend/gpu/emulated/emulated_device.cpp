@@ -23,9 +23,10 @@ using namespace emulated;
 
 // Function constants are variables of the translated shaders: one dispatch at a time in the process.
 std::mutex running;
-std::set<std::string> kernels_run;
+std::set<std::string> pipelines_run;
 
 struct EmulatedPipeline : Pipeline {
+  std::string name;  // with its constants
   const Library* library;
   const KernelInfo* kernel;
   std::vector<Constant> constants;
@@ -132,11 +133,11 @@ class EmulatedDevice : public Device {
   void clear(Memory& memory) override { std::memset(range("clear", memory, 0, memory.bytes()), 0, memory.bytes()); }
 
   const Pipeline& pipeline(const Kernel& kernel, std::span<const Constant> constants) override {
-    std::ostringstream key;
-    key << kernel.file << "/" << kernel.name;
-    for (const Constant& constant : constants) key << " " << constant.index << "=" << constant.value;
-    std::unique_ptr<EmulatedPipeline>& result = pipelines_[key.str()];
-    if (!result) result = std::make_unique<EmulatedPipeline>(make_pipeline(kernel, constants));
+    std::ostringstream name;
+    name << kernel.file << "." << kernel.name;
+    for (const Constant& constant : constants) name << " " << constant.index << "=" << constant.value;
+    std::unique_ptr<EmulatedPipeline>& result = pipelines_[name.str()];
+    if (!result) result = std::make_unique<EmulatedPipeline>(make_pipeline(name.str(), kernel, constants));
     return *result;
   }
 
@@ -203,8 +204,10 @@ class EmulatedDevice : public Device {
     return m.data + offset;
   }
 
-  EmulatedPipeline make_pipeline(const Kernel& kernel, std::span<const Constant> constants) const {
+  EmulatedPipeline make_pipeline(const std::string& name, const Kernel& kernel,
+                                 std::span<const Constant> constants) const {
     EmulatedPipeline result;
+    result.name = name;
     const auto library = std::find_if(libraries_.begin(), libraries_.end(),
                                       [&](const Library* l) { return std::strcmp(l->file, kernel.file) == 0; });
     if (library == libraries_.end()) fail(ErrorKind::Input, "there is no shader ", kernel.file, ".metal");
@@ -329,7 +332,7 @@ class EmulatedDevice : public Device {
         fail(ErrorKind::Numeric, name_of(kernel), ": wrote beside the memory of buffer ", i, " (",
              kernel.buffer_names[i], ")");
     }
-    kernels_run.insert(std::string(pipeline.library->file) + "." + kernel.name);
+    pipelines_run.insert(pipeline.name);
   }
 
   std::string describe_fault(const Launch& launch, uintptr_t address) const {
@@ -388,9 +391,9 @@ std::set<std::string> emulated_kernels() {
   return result;
 }
 
-std::set<std::string> emulated_kernels_run() {
+std::set<std::string> emulated_pipelines_run() {
   const std::lock_guard lock(running);
-  return kernels_run;
+  return pipelines_run;
 }
 
 }  // namespace swiftlet::gpu

@@ -37,8 +37,9 @@ std::unique_ptr<Device> make_emulated_device(const EmulatedOptions& options = {}
 // ErrorKind::Input for another value.
 Order emulated_order();
 
-// Kernels of metal/ as "file.name": all, and those that any device ran since the process began.
+// All kernels of metal/, as "file.name".
 std::set<std::string> emulated_kernels();
-std::set<std::string> emulated_kernels_run();
+// What devices ran since the process began: kernels and their function constants, as "file.name index=value ..".
+std::set<std::string> emulated_pipelines_run();
 
 }  // namespace swiftlet::gpu

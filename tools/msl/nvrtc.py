@@ -1,0 +1,106 @@
+"""Compiles shaders for NVIDIA with NVRTC, which needs no GPU: a check of their CUDA form.
+
+    PYTHONPATH=tools python -m msl.nvrtc -I metal --pipelines FILE metal/*.metal
+
+FILE has lines `file.kernel index=value ..`, as `swiftlet_gpu_tests --pipelines FILE` writes them: what the tests ran.
+NVRTC comes with the package nvidia-cuda-nvrtc, or from the folder that SWIFTLET_NVRTC names.
+"""
+
+import argparse
+import ctypes
+import os
+import site
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from msl import emit
+from msl.kernels import parse
+from msl.source import MslError, load
+
+ARCHITECTURE = "sm_80"
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A kernel and its function constants, by index."""
+
+    kernel: str
+    constants: tuple[tuple[int, int], ...] = ()
+
+
+def find_library() -> ctypes.CDLL | None:
+    folders = [Path(folder) for folder in [os.environ.get("SWIFTLET_NVRTC")] if folder]
+    for packages in [*site.getsitepackages(), site.getusersitepackages()]:
+        folders += Path(packages).glob("nvidia/*/lib")
+    for folder in folders:
+        for library in sorted(folder.glob("libnvrtc.so.*")):
+            for builtins in folder.glob("libnvrtc-builtins.so.*"):
+                ctypes.CDLL(str(builtins), ctypes.RTLD_GLOBAL)
+            return ctypes.CDLL(str(library))
+    return None
+
+
+def compile_cuda(nvrtc: ctypes.CDLL, source: str, name: str, pipeline: Pipeline) -> bytes:
+    """The machine code of one kernel. Raises MslError with the compiler's messages."""
+    options = [f"-arch={ARCHITECTURE}", "-std=c++17", "-default-device", f"-DMSL_ENTRY_{pipeline.kernel}"]
+    options += [f"-DMSL_CONSTANT_{index}={value}u" for index, value in pipeline.constants]
+    program = ctypes.c_void_p()
+    if nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), name.encode(), 0, None, None) != 0:
+        raise MslError(f"{name}: error: NVRTC makes no program of it")
+    try:
+        array = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
+        failed = nvrtc.nvrtcCompileProgram(program, len(options), array)
+        size = ctypes.c_size_t()
+        if failed:
+            nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
+            log = ctypes.create_string_buffer(size.value)
+            nvrtc.nvrtcGetProgramLog(program, log)
+            raise MslError(log.value.decode())
+        nvrtc.nvrtcGetCUBINSize(program, ctypes.byref(size))
+        code = ctypes.create_string_buffer(size.value)
+        nvrtc.nvrtcGetCUBIN(program, code)
+        return code.raw
+    finally:
+        nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+
+
+def read_pipelines(path: Path) -> dict[str, list[Pipeline]]:
+    """By file of metal/."""
+    result: dict[str, list[Pipeline]] = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        name, *constants = line.split()
+        file, kernel = name.split(".")
+        pairs = tuple((int(index), int(value)) for index, value in (constant.split("=") for constant in constants))
+        result.setdefault(file, []).append(Pipeline(kernel, pairs))
+    return result
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="msl.nvrtc", description="Compiles Metal shaders for NVIDIA.")
+    parser.add_argument("shaders", nargs="+", type=Path)
+    parser.add_argument("-I", dest="include", type=Path, required=True, help="the folder of their headers")
+    parser.add_argument("--pipelines", type=Path, required=True, help="what to compile")
+    options = parser.parse_args()
+    nvrtc = find_library()
+    if nvrtc is None:
+        print("NVRTC not found: pip install nvidia-cuda-nvrtc, or set SWIFTLET_NVRTC", file=sys.stderr)
+        return 2
+    pipelines = read_pipelines(options.pipelines)
+    compiled = 0
+    failed = False
+    for path in options.shaders:
+        try:
+            source = emit.cuda(parse(load(path, options.include)))
+            for pipeline in pipelines.get(path.stem, []):
+                compile_cuda(nvrtc, source, path.name, pipeline)
+                compiled += 1
+        except MslError as error:
+            print(error, file=sys.stderr)
+            failed = True
+    print(f"{compiled} pipelines compiled")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
