@@ -132,8 +132,9 @@ class Engine:
         self._save = weakref.finalize(self, _save_states, core, session) if state_dir is not None else None
         self._encode = PromptEncoder(self.tokenizer, template, core.config["vocab_size"], core.config["eos_token_ids"])
         _log_warnings(core)
-        self._turn = threading.RLock()  # who may begin something; taken before _lock
-        self._lock = threading.RLock()  # who is in the core
+        self.turn = threading.RLock()
+        """Whoever holds it may begin something, and nobody else ends what they began."""
+        self._lock = threading.RLock()  # who is in the core; taken after turn
         self._stream: weakref.ref[Stream] | None = None
 
     def generate(self, prompt: Prompt, **options: Unpack[GenerateOptions]) -> Stream:
@@ -158,7 +159,7 @@ class Engine:
         ]
         end_of_prompt = self.tokenizer.decode(ids[-4:], skip_special=False)
         in_thoughts = not options.get("raw", False) and begins_thinking(end_of_prompt)
-        with self._turn:
+        with self.turn:
             core, session = self._take()
             stream = Stream(
                 core.generate(session, ids, params, boundaries),
@@ -181,7 +182,7 @@ class Engine:
 
     def complete(self, prompt: Prompt, **options: Unpack[GenerateOptions]) -> Completion:
         """The whole answer in one go; arguments and errors as for generate()."""
-        with self._turn, self.generate(prompt, **options) as stream:
+        with self.turn, self.generate(prompt, **options) as stream:
             for _ in stream:
                 pass
             return stream.result
@@ -193,7 +194,7 @@ class Engine:
         """
         checked = self._encode.checked_ids(ids)
         self._room(checked)
-        with self._turn:
+        with self.turn:
             core, session = self._take()
             with self._lock:
                 session.reset()
@@ -213,7 +214,7 @@ class Engine:
 
     def reset(self) -> None:
         """Forgets all conversations, also those on disk: the next prompt is prefilled from its first token."""
-        with self._turn:
+        with self.turn:
             core, session = self._take()
             with self._lock:
                 core.forget()
@@ -221,7 +222,7 @@ class Engine:
 
     def save_states(self) -> None:
         """Writes what only memory has of the conversations to state_dir; close() does it too."""
-        with self._turn:
+        with self.turn:
             core, session = self._take()
             with self._lock:
                 core.save_states(session)
@@ -265,7 +266,7 @@ class Engine:
         """
         if (stream := self._open_stream()) is not None:
             stream.close()
-        with self._turn:
+        with self.turn:
             if self._loaded is not None:
                 self._take()
                 if self._save is not None:

@@ -24,7 +24,8 @@ class Session:
     print(session.ask("And at night?").text)
 
     Any number of sessions can share an engine and take turns: it keeps their states, so that a follow-up prefills only
-    what is new. One answer is made at a time: asking for another one ends an answer that is still under way.
+    what is new. One answer is made at a time: send() ends an answer of any session that is still under way, while ask()
+    waits for another ask().
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class Session:
 
     def ask(self, message: str | Message | Sequence[Message], **options: Unpack["GenerateOptions"]) -> Completion:
         """The whole answer in one go; otherwise like send()."""
-        with self.send(message, **options) as reply:
+        with self._engine.turn, self.send(message, **options) as reply:
             for _ in reply:
                 pass
             return reply.result

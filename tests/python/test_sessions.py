@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -92,6 +93,18 @@ class Interrupted:
 
     def next(self, interrupt):
         raise KeyboardInterrupt
+
+
+def test_sessions_ask_in_turn_from_threads(engine):
+    questions = [QUESTION, "What is 2 + 3?", "Thank you!"]
+    want = [engine.complete(question, **GREEDY).text for question in questions]
+    sessions = [swiftlet.Session(engine, **GREEDY) for _ in questions]
+    threads = [threading.Thread(target=s.ask, args=(q,)) for s, q in zip(sessions, questions, strict=True)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [session.messages[-1]["content"] for session in sessions] == want
 
 
 def test_messages_is_a_copy(engine):

@@ -1,6 +1,7 @@
 """Snapshots of a conversation's state: what comes back is the same bit for bit, and how much is kept."""
 
 import shutil
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -274,6 +275,43 @@ def test_sessions_lend_rows_to_each_other() -> None:
     want, state = cold(DEMO, follow_up)
     assert answer == want
     assert_equal(two.state(), state)
+
+
+def test_sessions_in_threads(tmp_path: Path) -> None:
+    engine = load(state_memory=2_000_000, state_dir=str(tmp_path))
+    prompts = [text(i, 60, engine) for i in range(4)]
+    want = [cold(DEMO, prompt)[0] for prompt in prompts]
+    wrong: list[Any] = []
+    done = threading.Event()
+
+    def talk(first: int) -> None:
+        try:
+            mine = Talk(engine)
+            for i in range(12):
+                which = (first + i) % 4
+                if i % 5 == 4:
+                    mine.cut(prompts[which], 50, after=3)
+                elif mine.say(prompts[which], 50) != want[which]:
+                    wrong.append(which)
+        except BaseException as error:
+            wrong.append(error)
+
+    def watch() -> None:
+        while not done.wait(0.001):
+            if engine.stats["snapshot_bytes"] > 2_000_000:
+                wrong.append("more than the budget")
+
+    threads = [threading.Thread(target=talk, args=(i,)) for i in range(3)]
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    done.set()
+    watcher.join()
+    assert wrong == []
+    assert engine.take_warnings() == []
 
 
 # On disk
