@@ -6,7 +6,7 @@ import os
 import sys
 
 from swiftlet import InputError
-from swiftlet.cli.arguments import add_engine_arguments, load_engine
+from swiftlet.cli.arguments import add_engine_arguments, add_state_arguments, load_engine
 
 _DESCRIPTION = """\
 Serves the model with the APIs of OpenAI (/v1/chat/completions, /v1/completions, /v1/responses, /v1/models) and
@@ -47,6 +47,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     group.add_argument("--no-page", action="store_true", help="no chat page at /")
     group.add_argument("--quiet", action="store_true", help="no line for each request")
     add_engine_arguments(parser)
+    add_state_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
