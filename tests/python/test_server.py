@@ -463,7 +463,10 @@ def test_the_page_keeps_to_itself(engine):
     with serving(engine) as address:
         status, headers, body = request(address, "/")
         assert status == 200 and "default-src 'none'" in headers["Content-Security-Policy"]
-        assert b"http://" not in body and b"https://" not in body
+        assert b"://" not in body
+        assert request(address, "/page/app.js")[1]["Content-Type"].startswith("text/javascript")
+        for name in ("none.js", "..%2Fapp.py", "../app.py"):
+            assert request(address, f"/page/{name}")[0] == 404
     with serving(engine, chat_page=False) as address:
         assert request(address, "/")[0] == 404
 

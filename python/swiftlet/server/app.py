@@ -23,7 +23,7 @@ from swiftlet.server.common import check_model, now
 from swiftlet.server.completions import completions
 from swiftlet.server.errors import ApiError, json_bytes
 from swiftlet.server.metrics import Metrics
-from swiftlet.server.page import chat_page
+from swiftlet.server.page import page_file
 from swiftlet.server.responses import Conversations, responses
 from swiftlet.server.security import Guard, client_of
 from swiftlet.server.settings import Settings
@@ -92,7 +92,7 @@ def make_app(engine: Engine, settings: Settings) -> ASGIApp:
         Route("/stats", stats),
     ]
     if settings.chat_page:
-        routes.append(Route("/", chat_page))
+        routes += [Route("/", page_file), Route("/page/{name}", page_file)]
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:

@@ -17,7 +17,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from swiftlet.server.errors import ApiError
 from swiftlet.server.settings import Settings
 
-_OPEN_PATHS = ("/", "/health")  # the page asks for the key itself
+_OPEN = ("/health", "/")  # the page asks for the key itself
+_OPEN_FOLDER = "/page/"
 
 
 class Guard:
@@ -39,7 +40,7 @@ class Guard:
             self._check_host(headers)
             self._check_origin(headers, scope["scheme"])
             # A browser asks without the key whether it may ask.
-            if self._keys and path not in _OPEN_PATHS and scope["method"] != "OPTIONS":
+            if self._keys and not _is_open(path) and scope["method"] != "OPTIONS":
                 scope["swiftlet.client"] = self._check_key(headers)
         except ApiError as error:
             await error.response(path)(scope, receive, send)
@@ -80,6 +81,10 @@ def client_of(scope: Scope) -> str:
     key: str | None = scope.get("swiftlet.client")
     client: Sequence[str] | None = scope.get("client")
     return f"{key or ''} {client[0] if client else ''}"
+
+
+def _is_open(path: str) -> bool:
+    return path in _OPEN or path.startswith(_OPEN_FOLDER)
 
 
 def _digest(key: str) -> bytes:
