@@ -63,6 +63,7 @@ enum : ulong {
 };
 enum : uint {
   kMaxColumnTile = 4096,  // columns of x that a threadgroup holds at once
+  kPiece = 32,            // columns that are decoded together
   kRows = 4,              // of a matrix that a SIMD group works on at once
   kTile = 64,             // tokens and rows of a tile of the matrix product
   kQueryTile = 16,        // query rows of a tile of attention
@@ -116,7 +117,7 @@ struct DownArgs {
 
 // matmul.metal
 struct MatmulArgs {
-  ProjectedMatrix matrices[2];
+  ProjectedMatrix matrices[kMaxMatrices];
   uint columns;
   uint tokens;  // kConstPooled 0
   uint x_stride, y_stride;

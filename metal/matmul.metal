@@ -78,7 +78,7 @@ inline void multiply(const threadgroup float* xs, const threadgroup float* ws, t
   }
 }
 
-// y[t] = W x[t] (+ bias) for one or two matrices that share their input and encoding, in tiles of kTile tokens and rows.
+// y[t] = W x[t] (+ bias) for up to four matrices that share their input and encoding, in tiles of kTile tokens and rows.
 // POOLED: an expert's matrices, for the tokens of some (token, place) pairs; its tiles are listed.
 // Grid: (row tiles of the matrices one after another, token tiles); 128 threads.
 kernel void matmul(const device uchar* arena [[buffer(0)]],
@@ -94,8 +94,13 @@ kernel void matmul(const device uchar* arena [[buffer(0)]],
   threadgroup float xs[kPiece * kStride];
   threadgroup float ws[kPiece * kStride];
   threadgroup uint x_rows[kTile];
-  const uint m = tg.x < a.matrices[0].groups ? 0 : 1;
-  const uint first_row = (tg.x - (m == 0 ? 0 : a.matrices[0].groups)) * kTile;
+  uint group = tg.x;
+  uint m = 0;
+  while (group >= a.matrices[m].groups) {
+    group -= a.matrices[m].groups;
+    m++;
+  }
+  const uint first_row = group * kTile;
   const uint rows = a.matrices[m].rows;
 
   const device uchar* base = arena;

@@ -55,7 +55,7 @@ kernel void matvec(const device uchar* arena [[buffer(0)]],
 }
 
 // out = silu(gate_proj x) * (up_proj x), of a shared expert or a dense MLP for each token, or (POOLED) of the experts of
-// some (token, place among its experts) pairs.
+// some (token, place among its experts by rising id) pairs.
 // Grid: (threadgroups of rows, T or pairs).
 kernel void gate_up(const device uchar* arena [[buffer(0)]],
                     const device float* x [[buffer(1)]],         // [T, columns], x_stride apart

@@ -7,9 +7,8 @@ constant uint RESIDUAL [[function_constant(9)]];
 
 // Joins what the block before left to the residual stream, then normalises it for the next:
 //   x[t] += delta[t]                                                                   kAdd
-//   x[t] += sigmoid(gate[t]) * shared[t] + sum over r of weight[t, r] * expert[t, r]   kExperts
+//   x[t] += sigmoid(gate[t]) * shared[t] + sum over r of weight[t, r] * delta[t, r]    kExperts
 //   h[t] = x[t] / sqrt(mean(x[t]^2) + eps) * weight
-// A token's experts are added by rising id: expert[t, order[t, r]].
 // Grid: one threadgroup a token, any number of SIMD groups.
 kernel void norm(device float* x [[buffer(0)]],                   // [T, columns]
                  const device float* weight [[buffer(1)]],        // [columns]
@@ -18,8 +17,7 @@ kernel void norm(device float* x [[buffer(0)]],                   // [T, columns
                  const device float* shared [[buffer(4)]],        // kExperts: [T, columns]
                  const device float* gate [[buffer(5)]],          // kExperts: [T], gate_stride apart
                  const device float* route_weights [[buffer(6)]], // kExperts: [T, k]
-                 const device uint* order [[buffer(7)]],          // kExperts: [T, k]
-                 constant NormArgs& a [[buffer(8)]],
+                 constant NormArgs& a [[buffer(7)]],
                  uint token [[threadgroup_position_in_grid]],
                  uint tid [[thread_index_in_threadgroup]],
                  uint threads [[threads_per_threadgroup]],
@@ -42,7 +40,7 @@ kernel void norm(device float* x [[buffer(0)]],                   // [T, columns
     if (RESIDUAL == kExperts) {
       float y = shared_gate * shared[row + i];
       for (uint r = 0; r < k; r++) {
-        const ulong pair = ulong(token) * k + order[ulong(token) * k + r];
+        const ulong pair = ulong(token) * k + r;
         y += route_weights[pair] * delta[pair * a.columns + i];
       }
       v += y;

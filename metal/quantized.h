@@ -10,8 +10,6 @@ constant uint WIDE [[function_constant(4)]];
 
 constant uint POOLED [[function_constant(6)]];  // 1: the matrix lies in pool slots
 
-enum : uint { kPiece = 32 };  // columns
-
 // A slot of the pool, in a table that kernels follow.
 struct Slot {
   const device uchar* base;

@@ -2,14 +2,14 @@
 using namespace metal;
 #include "kernel_args.h"
 
-// The k most probable experts of a token, by falling probability, ties by lower id; probability = softmax over all.
-// order: the places 0 .. k-1 by rising id of the expert there.
+// The k most probable experts of a token; probability = softmax over all; ties go to the lower id.
 // Grid: one threadgroup of one SIMD group a token.
-kernel void top_experts(device float* logits [[buffer(0)]],  // [T, experts], stride apart; scratch afterwards
-                        device uint* experts [[buffer(1)]],  // [T, k]
-                        device float* weights [[buffer(2)]], // [T, k]
-                        device uint* order [[buffer(3)]],    // [T, k]
-                        constant RouterArgs& a [[buffer(4)]],
+kernel void route(device float* logits [[buffer(0)]],  // [T, experts], stride apart; scratch afterwards
+                        device uint* top_experts [[buffer(1)]],   // [T, k], by falling probability
+                        device float* top_weights [[buffer(2)]],
+                        device uint* experts [[buffer(3)]],       // [T, k], the same by rising id
+                        device float* weights [[buffer(4)]],
+                        constant RouterArgs& a [[buffer(5)]],
                         uint token [[threadgroup_position_in_grid]],
                         uint lane [[thread_index_in_simdgroup]]) {
   threadgroup uint chosen[kMaxExpertsPerToken];
@@ -64,8 +64,10 @@ kernel void top_experts(device float* logits [[buffer(0)]],  // [T, experts], st
       rank += chosen[i] < chosen[lane] || (chosen[i] == chosen[lane] && i < lane) ? 1 : 0;
     }
     const ulong out = ulong(token) * k;
-    experts[out + lane] = chosen[lane];
-    weights[out + lane] = a.normalise != 0 ? probability[lane] / total : probability[lane];
-    order[out + rank] = lane;
+    const float weight = a.normalise != 0 ? probability[lane] / total : probability[lane];
+    top_experts[out + lane] = chosen[lane];
+    top_weights[out + lane] = weight;
+    experts[out + rank] = chosen[lane];
+    weights[out + rank] = weight;
   }
 }

@@ -4,11 +4,12 @@
 //     embed, then for each layer: delta_net | attention, then  mlp | route .. routes .. shared_expert .. experts* ..
 //     end_moe and at the end logits.
 // The residual stream x [T, hidden] f32 lives inside the backend between the calls. Calls may be queued (GPU);
-// routes(), logits(), hidden() and finish() wait for what was queued.
+// routes(), guesses(), logits(), hidden() and finish() wait for what was queued.
 //
-// Contract: the result for a token does not depend on T, on the number of threads or on the order in which experts
-// arrive, not by a single bit. So every output element is summed in a fixed order, and the routed experts of a token
-// are added in ascending order of their id.
+// Contract: the result for a token does not depend on the number of threads or on the order in which experts arrive,
+// not by a single bit. So every output element is summed in a fixed order, and the routed experts of a token are added
+// in ascending order of their id. On the CPU it does not depend on T either; a GPU computes chunks of more than a few
+// tokens by tiles, which rounds differently (within the tolerances of its tests).
 #pragma once
 
 #include <cstddef>
@@ -23,14 +24,14 @@
 
 namespace swiftlet {
 
-// Memory of a backend, zeroed, page-aligned, committed as it is touched.
+// Memory of a backend, zeroed, page-aligned, committed as it is touched. What touches it comes after everything that was
+// queued.
 class Buffer {
  public:
   virtual ~Buffer() = default;
   virtual size_t bytes() const = 0;
   virtual std::byte* host() = 0;  // null where the CPU cannot see it
   virtual void clear() = 0;       // to zeros
-  // Copies, after everything that was queued.
   virtual void read(uint64_t offset, void* to, size_t bytes) = 0;
   virtual void write(uint64_t offset, const void* from, size_t bytes) = 0;
 };
@@ -70,6 +71,7 @@ struct ExpertToken {
 
 // One expert to apply: its blob, and the tokens that chose it, ascending.
 struct ExpertWork {
+  int32_t expert;
   const std::byte* slot;
   std::span<const ExpertToken> tokens;
 };
@@ -81,8 +83,9 @@ class Backend {
   // What the bits of a result depend on: states go from one backend to another only if both say the same here.
   virtual std::string arithmetic() const { return description(); }
 
-  // Memory. Weights and slots are announced before use, so that a GPU can map or mirror them.
-  virtual std::unique_ptr<Buffer> allocate(size_t bytes) = 0;
+  // Memory; `shared`: the CPU sees it at host(). Weights and slots are announced before use, so that a GPU can map or
+  // mirror them; add_memory and remove_memory are called from any thread.
+  virtual std::unique_ptr<Buffer> allocate(size_t bytes, bool shared = false) = 0;
   virtual void add_memory(const std::byte* base, size_t bytes) = 0;
   virtual void remove_memory(const std::byte* base) = 0;
 
@@ -91,7 +94,8 @@ class Backend {
   virtual void reserve(int max_tokens) = 0;
   virtual size_t scratch_bytes(int max_tokens) const = 0;
 
-  // x = the rows of the embedding, dequantized. `rows` is a gathered [T, hidden] matrix, row t for token t.
+  // x = the rows of the embedding, dequantized. `rows` is a gathered [T, hidden] matrix, row t for token t, in a shared
+  // buffer.
   virtual void embed(const Matrix& rows, int tokens) = 0;
 
   // x += mixer(rms_norm(x)); the state moves T tokens on. `position` is that of the first token.
@@ -101,11 +105,13 @@ class Backend {
   // x += mlp(rms_norm(x)), for a layer without experts.
   virtual void mlp(const DenseMlpWeights& weights, int tokens) = 0;
 
-  // h = rms_norm(x), kept for shared_expert and experts; top-k of the router on h.
-  virtual void route(const MoeWeights& weights, int tokens) = 0;
-  virtual Routes routes() = 0;
+  // h = rms_norm(x), kept for shared_expert and experts; top-k of the router on h. routes() returns what the last
+  // route() of that layer chose.
+  virtual void route(const MoeWeights& weights, int layer, int tokens) = 0;
+  virtual Routes routes(int layer) = 0;
   // What a later layer's router would choose, were x its input now: a guess, for prefetching.
-  virtual Routes guess(const MoeWeights& later, int tokens) = 0;
+  virtual void guess(const MoeWeights& later, int tokens) = 0;
+  virtual Routes guesses() = 0;
 
   // y = sigmoid(shared_expert_gate(h)) * shared_expert(h)
   virtual void shared_expert(const MoeWeights& weights, int tokens) = 0;
@@ -113,6 +119,12 @@ class Backend {
   // Chunks of up to kUnorderedTokens tokens take the experts in any order; longer ones in ascending order of id.
   static constexpr int kUnorderedTokens = 32;
   virtual void experts(const MlpWeights& expert, std::span<const ExpertWork> work, int tokens) = 0;
+  // The same for all experts that the last route() chose, of a layer of which every expert is resident, so that nobody
+  // needs to wait for routes(). `slots` by expert id; `version` is another one when they are others. Only for up to
+  // kUnorderedTokens tokens, and if follows_routes().
+  virtual bool follows_routes() const { return false; }
+  virtual void routed_experts(const MlpWeights& /*expert*/, std::span<const std::byte* const> /*slots*/,
+                              uint64_t /*version*/, int /*tokens*/) {}
   // x += y
   virtual void end_moe(int tokens) = 0;
 
@@ -120,8 +132,10 @@ class Backend {
   virtual void logits(const HeadWeights& head, int first, int count, float* out) = 0;
   // x of the last chunk, [T, hidden] (tests look at it between layers).
   virtual void hidden(float* out, int tokens) = 0;
-  // Waits until nothing that was queued still reads a slot.
-  virtual void finish() = 0;
+  // Whether calls are queued: then what they were given (slots, states, buffers) is in use until finish(), or any other
+  // call that waits, has returned.
+  virtual bool queues() const { return false; }
+  virtual void finish() {}
 };
 
 }  // namespace swiftlet

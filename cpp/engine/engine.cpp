@@ -353,10 +353,11 @@ void Engine::feed(Session& session, std::span<const int32_t> ids, int wanted, fl
     };
   model_->set_prefetch(prefetch_.on());
   model_->forward(session.state_, ids, all);
-  if (trace_) trace_->end_chunk(int(ids.size()));
   const int first = int(ids.size()) - wanted;
   for (int i = 0; i < wanted; i += kLogitRows)
-    model_->logits(first + i, std::min(kLogitRows, wanted - i), logits + int64_t(i) * config_.vocab_size);
+    model_->logits(first + i, std::min(kLogitRows, wanted - i), logits + int64_t(i) * config_.vocab_size, all);
+  if (wanted == 0) model_->finish(all);
+  if (trace_) trace_->end_chunk(int(ids.size()));
   session.tokens_.insert(session.tokens_.end(), ids.begin(), ids.end());
   session.valid_ = true;
 }
@@ -400,27 +401,33 @@ void Engine::forward(Session& session, std::span<const int32_t> ids, float* logi
 
 namespace {
 
-std::vector<float> kv_rows(const KvCache& cache, Buffer& rows, Buffer* scales, int64_t count, int64_t head_dim) {
-  std::vector<float> out(count * head_dim);  // `count`: positions times heads
-  const std::byte* data = rows.host();
-  for (int64_t i = 0; i < int64_t(out.size()); i++) switch (cache.type) {
-      case KvType::F32:
-        out[i] = reinterpret_cast<const float*>(data)[i];
-        break;
-      case KvType::F16:
-        out[i] = f16_to_float(reinterpret_cast<const uint16_t*>(data)[i]);
-        break;
-      case KvType::Int8:
-        out[i] = float(reinterpret_cast<const int8_t*>(data)[i]) *
-                 reinterpret_cast<const float*>(scales->host())[i / head_dim];
-        break;
-    }
+template <class T>
+std::vector<T> values(Buffer& buffer, size_t count) {
+  std::vector<T> out(count);
+  buffer.read(0, out.data(), count * sizeof(T));
   return out;
 }
 
-std::vector<float> floats(Buffer& buffer, size_t count) {
-  const float* data = reinterpret_cast<const float*>(buffer.host());
-  return {data, data + count};
+std::vector<float> kv_rows(const KvCache& cache, Buffer& rows, Buffer* scales, int64_t count, int64_t head_dim) {
+  const size_t elements = size_t(count * head_dim);  // `count`: positions times heads
+  switch (cache.type) {
+    case KvType::F32:
+      return values<float>(rows, elements);
+    case KvType::F16: {
+      const std::vector<uint16_t> halves = values<uint16_t>(rows, elements);
+      std::vector<float> out(elements);
+      std::ranges::transform(halves, out.begin(), f16_to_float);
+      return out;
+    }
+    case KvType::Int8: {
+      const std::vector<int8_t> codes = values<int8_t>(rows, elements);
+      const std::vector<float> scale = values<float>(*scales, size_t(count));
+      std::vector<float> out(elements);
+      for (size_t i = 0; i < elements; i++) out[i] = float(codes[i]) * scale[i / size_t(head_dim)];
+      return out;
+    }
+  }
+  return {};
 }
 
 }  // namespace
@@ -435,8 +442,8 @@ std::vector<StateTensor> Engine::state(Session& session, int layer) {
     const size_t taps = size_t(c.linear_conv_kernel_dim - 1), channels = size_t(c.conv_dim());
     const size_t heads = size_t(c.linear_num_value_heads), dv = size_t(c.linear_value_head_dim);
     const size_t dk = size_t(c.linear_key_head_dim);
-    return {{"conv", {taps, channels}, floats(*s.conv, taps * channels)},
-            {"state", {heads, dv, dk}, floats(*s.state, heads * dv * dk)}};
+    return {{"conv", {taps, channels}, values<float>(*s.conv, taps * channels)},
+            {"state", {heads, dv, dk}, values<float>(*s.state, heads * dv * dk)}};
   }
   KvCache& cache = session.state_.kv_caches[layer];
   const std::vector<size_t> shape = {size_t(session.position()), size_t(c.num_key_value_heads), size_t(c.head_dim)};

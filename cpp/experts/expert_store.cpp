@@ -105,7 +105,9 @@ struct ExpertStore::Impl {
   void run_io();
   void stop();
   std::optional<Error> read_expert(const Read& read) const;
-  std::vector<ReadyExpert> next(Request::Impl& request, bool in_order);
+  std::vector<ReadyExpert> next(Request::Impl& request, bool in_order, const std::function<void()>& finish);
+  void count_use(int key);
+  bool begin_layer(int layer, int tokens);
 
   const int layer_count, expert_count;
   const int min_slots;
@@ -122,7 +124,12 @@ struct ExpertStore::Impl {
   uint64_t budget;
   SlotMemory memory;
   Policy policy;
-  std::vector<Expert> experts;  // by key
+  std::vector<Expert> experts;                        // by key
+  std::vector<int> resident;                          // by layer: experts in slots
+  std::vector<uint64_t> moves;                        // by layer: how often that changed, or one of their slots
+  std::vector<std::vector<const std::byte*>> tables;  // by layer: of hold()
+  std::vector<uint64_t> table_moves;                  // by layer: `moves` when the table was made
+  bool holding = false;                               // nothing leaves the pool
   int last_layer = std::numeric_limits<int>::max();
   Request::Impl* request = nullptr;
   int reads_in_flight = 0;
@@ -142,7 +149,11 @@ ExpertStore::Impl::Impl(const Qpack& qpack, const ExpertStoreOptions& options, i
       budget(options.budget_bytes),
       memory(qpack.max_stride, options.on_memory_added, options.on_memory_removed),
       policy(qpack.layer_count * qpack.expert_count, options.half_life),
-      experts(static_cast<size_t>(qpack.layer_count) * static_cast<size_t>(qpack.expert_count)) {
+      experts(static_cast<size_t>(qpack.layer_count) * static_cast<size_t>(qpack.expert_count)),
+      resident(qpack.layer_count),
+      moves(qpack.layer_count),
+      tables(qpack.layer_count),
+      table_moves(qpack.layer_count) {
   if (options.io_threads < 1) fail(ErrorKind::Input, options.io_threads, " I/O threads: at least 1 is needed");
   if (!(options.half_life > 0))
     fail(ErrorKind::Input, "a half-life of ", options.half_life, " passes: it must be positive");
@@ -177,6 +188,8 @@ void ExpertStore::Impl::check_budget(uint64_t bytes) const {
 
 std::byte* ExpertStore::Impl::evict(int key) {
   ++stats.evictions;
+  --resident[key / expert_count];
+  ++moves[key / expert_count];
   experts[key].where = Where::OnDisk;
   experts[key].guess = false;
   experts[key].held = false;
@@ -185,6 +198,7 @@ std::byte* ExpertStore::Impl::evict(int key) {
 
 // The slot of the expert that is missed least, or null if all are in use. Held guesses go last.
 std::byte* ExpertStore::Impl::evict_coldest() {
+  if (holding) return nullptr;
   if (!policy.empty()) {
     const int key = policy.coldest();
     policy.remove(key);
@@ -206,8 +220,9 @@ bool ExpertStore::Impl::has_room() const {
 
 bool ExpertStore::Impl::slot_obtainable() const {
   if (memory.mapped_bytes() > budget) return false;
-  return has_room() || !policy.empty() ||
-         std::ranges::any_of(held, [&](int key) { return experts[key].where == Where::InSlot; });
+  if (has_room()) return true;
+  if (holding) return false;
+  return !policy.empty() || std::ranges::any_of(held, [&](int key) { return experts[key].where == Where::InSlot; });
 }
 
 std::byte* ExpertStore::Impl::obtain_slot() {
@@ -219,7 +234,7 @@ std::byte* ExpertStore::Impl::obtain_slot() {
 // Gives memory back until the pool is within its budget, or as far as slots in use permit. The experts that were in
 // that memory move into the slots of colder ones.
 void ExpertStore::Impl::trim() {
-  if (memory.mapped_bytes() <= budget) return;
+  if (memory.mapped_bytes() <= budget || holding) return;
   const size_t slot_bytes = memory.slot_bytes();
   size_t excess = (memory.mapped_bytes() - budget + slot_bytes - 1) / slot_bytes;
 
@@ -264,6 +279,7 @@ void ExpertStore::Impl::trim() {
     }
     std::memcpy(slot, experts[key].slot, strides[key / expert_count]);
     experts[key].slot = slot;
+    ++moves[key / expert_count];
     policy.insert(key);
   }
   for (const auto& [segment, keep] : cuts) memory.cut(segment, keep);
@@ -276,6 +292,19 @@ void ExpertStore::Impl::release(int key) {
 }
 
 // Reads -----------------------------------------------------------------------------------------------
+
+// The turn of a layer has come. True if a new pass has begun with it.
+bool ExpertStore::Impl::begin_layer(int layer, int tokens) {
+  const bool new_pass = layer <= std::exchange(last_layer, layer);
+  if (new_pass) policy.begin_pass(tokens);
+  return new_pass;
+}
+
+// An expert that the policy does not hold was asked for.
+void ExpertStore::Impl::count_use(int key) {
+  policy.use(key);
+  if (std::exchange(experts[key].guess, false)) ++stats.guess_hits;
+}
 
 void ExpertStore::Impl::wake(size_t reads) {
   for (size_t i = 0; i < std::min(reads, threads.size()); ++i) work.notify_one();
@@ -355,6 +384,8 @@ void ExpertStore::Impl::end(const Read& read, const std::optional<Error>& error)
     ++stats.reads;
     stats.bytes_read += strides[read.key / expert_count];
     expert.where = Where::InSlot;
+    ++resident[read.key / expert_count];
+    ++moves[read.key / expert_count];
     if (expert.item >= 0)
       request->items[expert.item].step = Step::Ready;
     else if (!expert.held)
@@ -476,17 +507,27 @@ void ExpertStore::Impl::drop_furthest(Request::Impl& open) {
   wake(1);
 }
 
-std::vector<ReadyExpert> ExpertStore::Impl::next(Request::Impl& open, bool in_order) {
+std::vector<ReadyExpert> ExpertStore::Impl::next(Request::Impl& open, bool in_order,
+                                                 const std::function<void()>& finish) {
   std::unique_lock lock(mutex);
   if (!open.open) return {};
-  release_handed_out(open);
+  if (!finish) release_handed_out(open);
   for (;;) {
     if (open.error) throw *open.error;
     std::vector<ReadyExpert> result = take_ready(open, in_order);
     if (!result.empty()) return result;
     if (open.first == open.items.size()) {
-      close(open);
+      if (!finish) close(open);
       return {};
+    }
+    // Reads that cannot begin: those that were handed out have what they lack.
+    if (!open.in_use.empty() && open.has_waiting() &&
+        (!slot_obtainable() || !may_read_ahead(key_of(open.layer, open.items[open.waiting].expert)))) {
+      lock.unlock();
+      finish();
+      lock.lock();
+      release_handed_out(open);
+      continue;
     }
     if (stopping) fail(ErrorKind::Cancelled, "the expert store was closed during a request");
     // Reads begin in order, so with none in flight it is the next expert in order that has no slot.
@@ -523,7 +564,9 @@ ExpertStore::Request::Request(Request&&) noexcept = default;
 ExpertStore::Request& ExpertStore::Request::operator=(Request&&) noexcept = default;
 ExpertStore::Request::~Request() = default;
 
-std::vector<ReadyExpert> ExpertStore::Request::next(bool in_order) { return impl_->store->next(*impl_, in_order); }
+std::vector<ReadyExpert> ExpertStore::Request::next(bool in_order, const std::function<void()>& finish) {
+  return impl_->store->next(*impl_, in_order, finish);
+}
 
 // The store -------------------------------------------------------------------------------------------
 
@@ -545,8 +588,7 @@ ExpertStore::Request ExpertStore::request(int layer, std::span<const int32_t> id
   store.check(layer, ids, true);
   if (store.request) fail(ErrorKind::Input, "a request for experts is open already: finish or destroy it first");
 
-  const bool new_pass = layer <= std::exchange(store.last_layer, layer);
-  if (new_pass) store.policy.begin_pass(tokens);
+  const bool new_pass = store.begin_layer(layer, tokens);
 
   auto open = std::make_unique<Request::Impl>();
   open->layer = layer;
@@ -557,8 +599,7 @@ ExpertStore::Request ExpertStore::request(int layer, std::span<const int32_t> id
     Expert& expert = store.experts[key];
     const bool hit = expert.where == Where::InSlot;
     if (hit && !expert.held) store.policy.remove(key);
-    store.policy.use(key);
-    if (std::exchange(expert.guess, false)) ++store.stats.guess_hits;
+    store.count_use(key);
     ++(hit ? store.stats.hits : store.stats.misses);
     expert.item = static_cast<int32_t>(open->items.size());
     if (expert.where == Where::Guessed) expert.where = Where::OnDisk;
@@ -571,6 +612,43 @@ ExpertStore::Request ExpertStore::request(int layer, std::span<const int32_t> id
   store.request = open.get();
   store.wake(to_read);
   return Request(std::move(open));
+}
+
+std::optional<ResidentLayer> ExpertStore::hold(int layer) {
+  Impl& store = *impl_;
+  const std::lock_guard lock(store.mutex);
+  store.check(layer, {}, true);
+  if (store.resident[layer] < store.expert_count) return {};
+  store.holding = true;
+  std::vector<const std::byte*>& table = store.tables[layer];
+  if (table.empty() || store.table_moves[layer] != store.moves[layer]) {
+    table.resize(store.expert_count);
+    for (int e = 0; e < store.expert_count; ++e) table[e] = store.experts[store.key_of(layer, e)].slot;
+    store.table_moves[layer] = store.moves[layer];
+  }
+  return ResidentLayer{table, store.moves[layer]};
+}
+
+void ExpertStore::used(int layer, std::span<const int32_t> ids, int tokens) {
+  Impl& store = *impl_;
+  const std::lock_guard lock(store.mutex);
+  store.check(layer, ids, true);
+  store.end_guesses(layer, store.begin_layer(layer, tokens));
+  for (const int32_t id : ids) {
+    const int key = store.key_of(layer, id);
+    const bool evictable = store.policy.contains(key);
+    if (evictable) store.policy.remove(key);
+    store.count_use(key);
+    ++store.stats.hits;
+    if (evictable) store.policy.insert(key);
+  }
+}
+
+void ExpertStore::release_held() {
+  const std::lock_guard lock(impl_->mutex);
+  if (!std::exchange(impl_->holding, false)) return;
+  impl_->trim();
+  impl_->wake(impl_->threads.size());
 }
 
 void ExpertStore::guess(int layer, std::span<const int32_t> ids) {

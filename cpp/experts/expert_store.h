@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -51,6 +52,12 @@ struct ReadyExpert {
   const std::byte* slot;
 };
 
+// The slots of all experts of a layer, by id. The version is another one when they are others.
+struct ResidentLayer {
+  std::span<const std::byte* const> slots;
+  uint64_t version;
+};
+
 class ExpertStore {
  public:
   // Throws ErrorKind::Memory if the budget cannot hold one slot for each of `min_slots` experts.
@@ -58,18 +65,20 @@ class ExpertStore {
   ~ExpertStore();
 
   // The experts that a chunk needs of one layer. Hits are pinned at once and the reads of the misses begin, in the
-  // order given, as slots come free. Only one request at a time: until next() came back empty or the request was
-  // destroyed, which unpins everything and drops reads that have not begun.
+  // order given, as slots come free. Only one request at a time: until next() came back empty (without a `finish`) or
+  // the request was destroyed, which unpins everything and drops reads that have not begun.
   class Request {
    public:
     Request(Request&&) noexcept;
     Request& operator=(Request&&) noexcept;
     ~Request();
     // Experts that are ready and were not handed out yet: any that are, or with `in_order` the longest run of the
-    // request's order that is. Waits until there is at least one; empty when all have been handed out. Those of the
-    // previous call are unpinned: the caller has finished with them. Throws ErrorKind::Io naming layer, expert and file
-    // when a read failed.
-    std::vector<ReadyExpert> next(bool in_order);
+    // request's order that is. Waits until there is at least one; empty when all have been handed out. Throws
+    // ErrorKind::Io naming layer, expert and file when a read failed.
+    // Those of earlier calls are unpinned, as the caller has finished with them; or, if there is a `finish`, they stay
+    // pinned until their slots are needed for others of this request: then it is called, and returns when the caller
+    // has finished with them.
+    std::vector<ReadyExpert> next(bool in_order, const std::function<void()>& finish = {});
 
    private:
     friend class ExpertStore;
@@ -79,6 +88,13 @@ class ExpertStore {
   };
   // `experts`: ids without repeats, ascending. `tokens` of the chunk: old uses fade by as many.
   Request request(int layer, std::span<const int32_t> experts, int tokens = 1);
+
+  // The slots of a layer of which all experts are resident, or nothing. From then on no expert leaves the pool, nor
+  // does a read take the place of one, until release_held().
+  std::optional<ResidentLayer> hold(int layer);
+  // What was chosen from a held layer, for statistics and policy: as request() counts it.
+  void used(int layer, std::span<const int32_t> experts, int tokens);
+  void release_held();
 
   // Experts of a layer yet to come in this pass: read in idle time, in the order given, some tens at a time, into slots
   // that nothing hotter occupies. Guesses for a layer end with the request for it.

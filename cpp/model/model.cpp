@@ -18,6 +18,14 @@ struct ExpertPlan {
   }
 };
 
+// The experts that at least one token chose, ascending.
+std::vector<int32_t> unique_experts(const Routes& routes) {
+  std::vector<int32_t> experts = routes.experts;
+  std::ranges::sort(experts);
+  experts.erase(std::unique(experts.begin(), experts.end()), experts.end());
+  return experts;
+}
+
 ExpertPlan plan_experts(const Routes& routes, int num_experts) {
   ExpertPlan plan;
   plan.begin.assign(num_experts + 1, 0);
@@ -46,12 +54,21 @@ Model::Model(const ModelConfig& config, const ModelWeights& weights, Backend& ba
       weights_(weights),
       backend_(backend),
       store_(store),
-      embedding_rows_(backend.allocate(embedding_rows_bytes(weights.embedding, max_tokens))) {
+      embedding_rows_(backend.allocate(embedding_rows_bytes(weights.embedding, max_tokens), /*shared=*/true)) {
   backend_.reserve(max_tokens);
+}
+
+// After an error there may still be something queued that uses slots.
+Model::~Model() {
+  try {
+    backend_.finish();
+  } catch (const std::exception&) {  // the device has failed: nothing of it runs any more
+  }
 }
 
 void Model::forward(ModelState& state, std::span<const int32_t> ids, const ForwardHooks& hooks) {
   const int tokens = int(ids.size());
+  finish();
   backend_.embed(gather_embedding(weights_.embedding, ids, embedding_rows_->host()), tokens);
   if (hooks.after_layer) hooks.after_layer(-1);
   for (int i = 0; i < config_.num_hidden_layers; i++) {
@@ -72,23 +89,40 @@ void Model::forward(ModelState& state, std::span<const int32_t> ids, const Forwa
 
 void Model::moe(int layer, int tokens, const ForwardHooks& hooks) {
   const MoeWeights& weights = weights_.layers[layer].moe;
-  backend_.route(weights, tokens);
-  const Routes routes = backend_.routes();
+  const bool in_order = tokens > Backend::kUnorderedTokens;
+  backend_.route(weights, layer, tokens);
+  if (!in_order && backend_.follows_routes()) {
+    if (const auto held = store_.hold(layer)) {
+      followed_.push_back({layer, tokens});
+      backend_.shared_expert(weights, tokens);
+      backend_.routed_experts(weights.expert, held->slots, held->version, tokens);
+      backend_.end_moe(tokens);
+      return;
+    }
+  }
+  // Guesses for the next layer ride along with the wait for this one's routes, or come after the reads have begun.
+  const int guessed = guesses_next_layer(layer, tokens) ? layer + 1 : -1;
+  if (guessed >= 0 && backend_.queues()) backend_.guess(weights_.layers[guessed].moe, tokens);
+  const Routes routes = backend_.routes(layer);
+  settle(hooks);
   if (hooks.after_route) hooks.after_route(layer, routes);
   const ExpertPlan plan = plan_experts(routes, config_.num_experts);
 
-  ExpertStore::Request request = store_.request(layer, plan.experts, tokens);  // reads of the misses begin
-  if (prefetch_ || tokens > Backend::kUnorderedTokens) guess_next_layer(layer, tokens);
+  request_.emplace(store_.request(layer, plan.experts, tokens));  // reads of the misses begin
+  if (guessed >= 0) {
+    if (!backend_.queues()) backend_.guess(weights_.layers[guessed].moe, tokens);
+    store_.guess(guessed, unique_experts(backend_.guesses()));
+  }
   backend_.shared_expert(weights, tokens);  // under them
-  const bool in_order = tokens > Backend::kUnorderedTokens;
+  // Where calls are queued, slots stay pinned until the next wait, or until others need them.
+  const std::function<void()> finish = backend_.queues() ? [this] { backend_.finish(); } : std::function<void()>{};
   std::vector<ExpertWork> work;
   for (;;) {
-    const std::vector<ReadyExpert> ready = request.next(in_order);  // hits first, then misses as they land
+    const std::vector<ReadyExpert> ready = request_->next(in_order, finish);  // hits first, then misses as they land
     if (ready.empty()) break;
     work.clear();
-    for (const ReadyExpert& e : ready) work.push_back({e.slot, plan.of(e.expert)});
+    for (const ReadyExpert& e : ready) work.push_back({e.expert, e.slot, plan.of(e.expert)});
     backend_.experts(weights.expert, work, tokens);
-    backend_.finish();  // their slots may be given to others from here on
     if (hooks.between_experts) hooks.between_experts();
   }
   backend_.end_moe(tokens);
@@ -97,17 +131,31 @@ void Model::moe(int layer, int tokens, const ForwardHooks& hooks) {
 // What the disk may do once the reads for this layer are done, while its experts and the next mixer compute. The many
 // tokens of a long chunk choose much the same set of experts whether or not each guess is right, so there it always
 // pays.
-void Model::guess_next_layer(int layer, int tokens) {
-  const int next = layer + 1;
-  if (next == config_.num_hidden_layers || !config_.moe_layers[next]) return;
-  std::vector<int32_t> guesses = backend_.guess(weights_.layers[next].moe, tokens).experts;
-  std::ranges::sort(guesses);
-  guesses.erase(std::unique(guesses.begin(), guesses.end()), guesses.end());
-  store_.guess(next, guesses);
+bool Model::guesses_next_layer(int layer, int tokens) const {
+  if (!prefetch_ && tokens <= Backend::kUnorderedTokens) return false;
+  return layer + 1 < config_.num_hidden_layers && config_.moe_layers[layer + 1];
 }
 
-void Model::logits(int first, int count, float* out) {
+// Everything queued has been waited for: slots may be given to others, and what the backend chose by itself is told.
+void Model::settle(const ForwardHooks& hooks) {
+  request_.reset();
+  for (const auto& [layer, tokens] : followed_) {
+    const Routes routes = backend_.routes(layer);
+    store_.used(layer, unique_experts(routes), tokens);
+    if (hooks.after_route) hooks.after_route(layer, routes);
+  }
+  if (!followed_.empty()) store_.release_held();
+  followed_.clear();
+}
+
+void Model::finish(const ForwardHooks& hooks) {
+  backend_.finish();
+  settle(hooks);
+}
+
+void Model::logits(int first, int count, float* out, const ForwardHooks& hooks) {
   backend_.logits(weights_.head, first, count, out);
+  settle(hooks);
   for (int64_t i = 0; i < count * config_.vocab_size; i++)
     if (!std::isfinite(out[i]))
       fail(ErrorKind::Numeric, "the model computed ", out[i],

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,6 +28,8 @@ struct ForwardHooks {
 class Model {
  public:
   Model(const ModelConfig& config, const ModelWeights& weights, Backend& backend, ExpertStore& store, int max_tokens);
+  ~Model();
+  Model(const Model&) = delete;
 
   // Feeds one chunk of 1 .. max_tokens ids to the state. The residual stream of the chunk stays in the backend, for
   // logits(). If this throws, the state is half moved on and of no use any more.
@@ -33,20 +37,30 @@ class Model {
 
   // Logits of tokens first .. first + count - 1 of the last chunk, [count, vocab]. Throws ErrorKind::Numeric if one is
   // not finite.
-  void logits(int first, int count, float* out);
+  void logits(int first, int count, float* out, const ForwardHooks& hooks = {});
+
+  // Waits for the backend. Until this, logits() or the next forward(), experts of the last layers stay pinned, and
+  // routes of layers that were followed without a wait are not reported to hooks.after_route.
+  void finish(const ForwardHooks& hooks = {});
 
   // In decode: reads the experts that the next layer is likely to choose while this one computes.
   void set_prefetch(bool on) { prefetch_ = on; }
 
  private:
   void moe(int layer, int tokens, const ForwardHooks& hooks);
-  void guess_next_layer(int layer, int tokens);
+  bool guesses_next_layer(int layer, int tokens) const;
+  void settle(const ForwardHooks& hooks);
 
   const ModelConfig& config_;
   const ModelWeights& weights_;
   Backend& backend_;
   ExpertStore& store_;
   std::unique_ptr<Buffer> embedding_rows_;
+  std::optional<ExpertStore::Request> request_;  // the last one: its experts may be in use
+  struct Followed {
+    int layer, tokens;
+  };
+  std::vector<Followed> followed_;  // layers whose routes nobody has waited for yet
   bool prefetch_ = false;
 };
 

@@ -155,7 +155,7 @@ struct RunOptions {
 
 // The experts of a chunk, as the model calls them.
 inline void run_experts(Backend& backend, const RandomLayer& layer, int tokens, unsigned shuffle) {
-  const Routes routes = backend.routes();
+  const Routes routes = backend.routes(0);
   std::map<int, std::vector<ExpertToken>> chosen;  // by expert
   for (int t = 0; t < tokens; ++t) {
     std::map<int, float> weights;  // of the token, by expert
@@ -165,7 +165,7 @@ inline void run_experts(Backend& backend, const RandomLayer& layer, int tokens, 
     for (const auto& [expert, weight] : weights) chosen[expert].push_back({t, rank++, weight});
   }
   std::vector<ExpertWork> work;
-  for (const auto& [expert, list] : chosen) work.push_back({layer.blob(expert), list});
+  for (const auto& [expert, list] : chosen) work.push_back({expert, layer.blob(expert), list});
   if (!shuffle) return backend.experts(layer.moe.expert, work, tokens);
   if (tokens <= Backend::kUnorderedTokens) std::shuffle(work.begin(), work.end(), std::mt19937(shuffle));
   for (const ExpertWork& piece : work) backend.experts(layer.moe.expert, {&piece, 1}, tokens);
@@ -217,7 +217,7 @@ inline Results run_layer(const RandomLayer& layer, const std::vector<float>& inp
     backend->embed(rows, tokens);
     backend->delta_net(layer.delta_net, state, tokens);
     look("delta_net", tokens);
-    backend->route(layer.moe, tokens);
+    backend->route(layer.moe, 0, tokens);
     backend->shared_expert(layer.moe, tokens);
     run_experts(*backend, layer, tokens, options.shuffle);
     backend->end_moe(tokens);

@@ -374,9 +374,10 @@ void check_moe(const std::string& fixture, bool norm_topk_prob) {
     auto backend = make_cpu_backend(config, 2, isa);
     backend->reserve(x.tokens);
     backend->embed(x.rows(0, x.tokens), x.tokens);
-    backend->route(weights, x.tokens);
-    const Routes routes = backend->routes();
-    const Routes guess = backend->guess(weights, x.tokens);
+    backend->route(weights, 0, x.tokens);
+    const Routes routes = backend->routes(0);
+    backend->guess(weights, x.tokens);
+    const Routes guess = backend->guesses();
     CHECK(routes.experts == guess.experts);
     CHECK(routes.weights == guess.weights);
     REQUIRE(routes.k == 4);
@@ -393,7 +394,7 @@ void check_moe(const std::string& fixture, bool norm_topk_prob) {
             const auto rank = std::count_if(first, first + 4, [&](int other) { return other < e; });
             tokens.push_back({t, int32_t(rank), routes.weights[size_t(t * 4 + i)]});
           }
-      const ExpertWork work{reinterpret_cast<const std::byte*>(blobs[size_t(e)].data()), tokens};
+      const ExpertWork work{e, reinterpret_cast<const std::byte*>(blobs[size_t(e)].data()), tokens};
       backend->experts(weights.expert, {&work, 1}, x.tokens);
     }
     backend->end_moe(x.tokens);

@@ -140,7 +140,7 @@ TEST_CASE("a guess leaves everything as it is") {
     const auto backend = make_cpu_backend(layer.config, 2, "auto");
     backend->reserve(5);
     backend->embed(plain_matrix(input.data(), 5, layer.config.hidden_size), 5);
-    backend->route(layer.moe, 5);
+    backend->route(layer.moe, 0, 5);
     if (guess) backend->guess(later.moe, 5);
     backend->shared_expert(layer.moe, 5);
     if (guess) backend->guess(later.moe, 5);

@@ -48,7 +48,7 @@ class CpuBackend final : public Backend {
 
   std::string arithmetic() const override { return std::string("cpu ") + cpu_.ops.name; }
 
-  std::unique_ptr<Buffer> allocate(size_t bytes) override { return std::make_unique<HostBuffer>(bytes); }
+  std::unique_ptr<Buffer> allocate(size_t bytes, bool) override { return std::make_unique<HostBuffer>(bytes); }
   void add_memory(const std::byte*, size_t) override {}
   void remove_memory(const std::byte*) override {}
 
@@ -86,26 +86,26 @@ class CpuBackend final : public Backend {
     dense_mlp(cpu_, weights, tokens);
   }
 
-  void route(const MoeWeights& weights, int tokens) override {
+  void route(const MoeWeights& weights, int, int tokens) override {
     check_tokens(tokens);
     swiftlet::route(cpu_, weights, tokens, true, cpu_.scratch.route_experts, cpu_.scratch.route_weights);
     routed_ = tokens;
   }
 
-  Routes routes() override {
+  Routes routes(int) override {
     const int k = cpu_.config.num_experts_per_tok;
     const int32_t* ids = cpu_.scratch.route_experts;
     const float* weights = cpu_.scratch.route_weights;
     return {routed_, k, {ids, ids + routed_ * k}, {weights, weights + routed_ * k}};
   }
 
-  Routes guess(const MoeWeights& later, int tokens) override {
+  void guess(const MoeWeights& later, int tokens) override {
     check_tokens(tokens);
     const int k = cpu_.config.num_experts_per_tok;
-    Routes routes{tokens, k, std::vector<int32_t>(size_t(tokens) * k), std::vector<float>(size_t(tokens) * k)};
-    swiftlet::route(cpu_, later, tokens, false, routes.experts.data(), routes.weights.data());
-    return routes;
+    guesses_ = {tokens, k, std::vector<int32_t>(size_t(tokens) * k), std::vector<float>(size_t(tokens) * k)};
+    swiftlet::route(cpu_, later, tokens, false, guesses_.experts.data(), guesses_.weights.data());
   }
+  Routes guesses() override { return std::move(guesses_); }
 
   void shared_expert(const MoeWeights& weights, int tokens) override {
     check_tokens(tokens);
@@ -137,8 +137,6 @@ class CpuBackend final : public Backend {
     std::memcpy(out, cpu_.scratch.x, size_t(tokens) * cpu_.config.hidden_size * sizeof(float));
   }
 
-  void finish() override {}
-
  private:
   void check_tokens(int tokens) const {
     if (tokens < 1 || tokens > max_tokens_)
@@ -149,6 +147,7 @@ class CpuBackend final : public Backend {
   PageMemory scratch_;
   int max_tokens_ = 0;
   int routed_ = 0;  // tokens of the last route()
+  Routes guesses_;  // of the last guess()
 };
 
 }  // namespace

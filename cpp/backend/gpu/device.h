@@ -59,7 +59,7 @@ class Pipeline {
 struct Counters {
   uint64_t dispatches = 0;
   uint64_t commits = 0;  // that began something
-  uint64_t waits = 0;    // of the CPU for the GPU
+  uint64_t waits = 0;    // of the CPU for the GPU: for tickets that had not been waited for
 };
 
 // All methods are called by the thread that computes, unless they say otherwise.
@@ -92,7 +92,8 @@ class Device {
   // Kernels queued until the next commit() follow addresses into this memory.
   virtual void use(const Memory& memory) = 0;
 
-  // Begins what was queued; what this returns can be waited for. Tickets ascend.
+  // Begins what was queued; what this returns can be waited for. Tickets ascend; with nothing queued it is the last
+  // one.
   virtual uint64_t commit() = 0;
   // Returns when everything committed up to that ticket is done. Throws ErrorKind::Numeric if the GPU failed.
   virtual void wait(uint64_t ticket) = 0;

@@ -1,0 +1,87 @@
+#include "backend/gpu/gpu.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace swiftlet::gpu {
+namespace {
+
+constexpr uint32_t kNormThreads = 512;
+constexpr uint64_t kUploadAlignment = 16;
+
+}  // namespace
+
+Binding weight(Gpu& gpu, const float* values) {
+  const MemoryMap::Place place = gpu.memory.find(values);
+  return {place.memory.get(), place.offset, false};
+}
+
+void wait_for_all(Gpu& gpu) {
+  gpu.device.wait(gpu.device.commit());
+  gpu.uploaded = 0;
+}
+
+size_t upload_room(const Gpu& gpu) { return gpu.scratch.uploads->bytes() - gpu.uploaded; }
+
+Binding upload(Gpu& gpu, const void* data, size_t bytes) {
+  if (upload_room(gpu) < bytes) wait_for_all(gpu);
+  const uint64_t offset = gpu.uploaded;
+  std::memcpy(gpu.scratch.uploads->host() + offset, data, bytes);
+  gpu.uploaded = (offset + bytes + kUploadAlignment - 1) / kUploadAlignment * kUploadAlignment;
+  gpu.uploaded = std::min<uint64_t>(gpu.uploaded, gpu.scratch.uploads->bytes());
+  return {gpu.scratch.uploads.get(), offset, false};
+}
+
+void norm(Gpu& gpu, const float* norm_weight, const Memory& h, int first, int count) {
+  const Scratch& s = gpu.scratch;
+  const ModelConfig& c = gpu.config;
+  const uint32_t k = uint32_t(c.num_experts_per_tok);
+  uint32_t residual = kNone;
+  Binding delta = in(*s.sum), shared = in(*s.shared), gate = in(*s.router), weights = in(*s.weights);
+  switch (gpu.residual) {
+    case Residual::None:
+      break;
+    case Residual::Sum:
+      residual = kAdd;
+      break;
+    case Residual::Shared:
+      residual = kAdd;
+      delta = in(*s.shared);
+      break;
+    case Residual::Experts:
+      residual = kExperts;
+      delta = in(*s.expert_out);
+      gate = in(*s.router, uint64_t(c.num_experts));
+      weights = in(*s.weights, uint64_t(gpu.layer) * uint64_t(std::min(gpu.max_tokens, Backend::kUnorderedTokens)) * k);
+      break;
+  }
+  if (residual != kNone) {
+    first = 0;
+    count = gpu.tokens;
+  }
+  const uint64_t row = uint64_t(first) * uint64_t(c.hidden_size);
+  Binding x = in(*s.x, row);
+  x.written = residual != kNone;
+  const NormArgs args{uint32_t(c.hidden_size), k, uint32_t(c.num_experts + 1), c.rms_norm_eps};
+  dispatch(gpu, {"norm", "norm"}, {{kConstResidual, residual}},
+           {x, weight(gpu, norm_weight), out(h, row), delta, shared, gate, weights}, args, {uint32_t(count)},
+           kNormThreads);
+  gpu.residual = Residual::None;
+  gpu.last_norm = norm_weight;
+  gpu.device.barrier();
+}
+
+void route(Gpu& gpu, const MoeWeights& w, int tokens, const RouteOutputs& to) {
+  const ModelConfig& c = gpu.config;
+  const uint32_t stride = uint32_t(c.num_experts + 1);
+  project(gpu, std::array{Projection{&w.router, 0}, Projection{&w.shared_expert_gate, uint32_t(c.num_experts)}},
+          in(to.h), uint32_t(c.hidden_size), out(to.logits), stride, tokens);
+  gpu.device.barrier();
+  const RouterArgs args{uint32_t(c.num_experts), uint32_t(c.num_experts_per_tok), stride, c.norm_topk_prob};
+  dispatch(gpu, {"router", "route"}, {}, {out(to.logits), to.top_experts, to.top_weights, to.experts, to.weights}, args,
+           {uint32_t(tokens)}, 32);
+  gpu.device.barrier();
+}
+
+}  // namespace swiftlet::gpu

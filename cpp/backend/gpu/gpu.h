@@ -1,0 +1,126 @@
+// The blocks of a layer on a GPU, as functions over what they share. Each queues its dispatches and returns.
+//
+// Every block begins with a norm of the residual stream, so what a block adds to it is left for that norm to add
+// (Residual): one dispatch for both.
+#pragma once
+
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/gpu/device.h"
+#include "backend/gpu/memory_map.h"
+#include "backend/gpu/scratch.h"
+#include "metal/kernel_args.h"
+
+namespace swiftlet::gpu {
+
+// What is still to be added to x.
+enum class Residual : uint8_t {
+  None,
+  Sum,      // scratch.sum
+  Shared,   // scratch.shared
+  Experts,  // sigmoid(gate) * scratch.shared + weights * scratch.expert_out, of a short chunk
+};
+
+// Of a layer whose experts are all resident: which places scratch.slots has of it, and the memories they lie in.
+struct LayerSlots {
+  uint64_t version = 0;
+  std::vector<std::shared_ptr<const Memory>> memories;
+};
+
+struct Gpu {
+  ModelConfig config;
+  Device& device;
+  MemoryMap memory{};
+  Scratch scratch{};
+  int max_tokens = 0;
+
+  int tokens = 0;  // of the chunk
+  Residual residual = Residual::None;
+  const float* last_norm = nullptr;  // weight of the last norm
+  int layer = 0;                     // of the last route()
+  int64_t rotary_position = -1;      // what scratch.rotary holds: angles from this position on
+  int rotary_tokens = 0;
+  uint64_t uploaded = 0;  // bytes of scratch.uploads in use
+  std::vector<LayerSlots> layer_slots{};
+};
+
+// A place in a memory, for a kernel to read or write.
+inline Binding in(const Memory& memory, uint64_t element = 0, size_t element_bytes = sizeof(float)) {
+  return {&memory, element * element_bytes, false};
+}
+inline Binding out(const Memory& memory, uint64_t element = 0, size_t element_bytes = sizeof(float)) {
+  return {&memory, element * element_bytes, true};
+}
+// Where a weight in announced memory lies.
+Binding weight(Gpu& gpu, const float* values);
+
+template <class Args>
+void dispatch(Gpu& gpu, const Kernel& kernel, std::initializer_list<Constant> constants,
+              std::initializer_list<Binding> buffers, const Args& args, Grid groups, uint32_t threads) {
+  const Pipeline& pipeline = gpu.device.pipeline(kernel, {constants.begin(), constants.size()});
+  gpu.device.dispatch(pipeline, {buffers.begin(), buffers.size()}, &args, sizeof(args), groups, threads);
+}
+
+inline uint32_t ceil_div(int64_t n, int64_t d) { return uint32_t((n + d - 1) / d); }
+
+// Waits for everything that was queued.
+void wait_for_all(Gpu& gpu);
+// A copy of host data that kernels queued from now on can read.
+Binding upload(Gpu& gpu, const void* data, size_t bytes);
+// Bytes of scratch.uploads that are free without a wait.
+size_t upload_room(const Gpu& gpu);
+
+// h[t] = rms_norm(x[t]) * weight of tokens first .. first + count - 1 (of all, if something is still to be added to x).
+void norm(Gpu& gpu, const float* weight, const Memory& h, int first, int count);
+
+// y[t, out ..] = W x[t] (+ bias)
+struct Projection {
+  const Matrix* matrix;
+  uint32_t out;
+};
+// Several matrices applied to the same tokens. x: [tokens, cols], x_stride floats apart; y likewise.
+void project(Gpu& gpu, std::span<const Projection> projections, Binding x, uint32_t x_stride, Binding y,
+             uint32_t y_stride, int tokens);
+
+// out[t] = down(silu(gate(h[t])) * up(h[t])), [T, hidden], of a shared expert or a dense MLP.
+void mlp(Gpu& gpu, const MlpWeights& weights, const Memory& out, int tokens);
+
+// As the methods of Backend of the same names.
+void delta_net(Gpu& gpu, const DeltaNetWeights& weights, const Memory& conv, const Memory& state, int tokens);
+void attention(Gpu& gpu, const AttentionWeights& weights, KvCache& cache, int64_t position, int tokens);
+void experts(Gpu& gpu, const MlpWeights& expert, std::span<const ExpertWork> work, int tokens);
+void routed_experts(Gpu& gpu, const MlpWeights& expert, std::span<const std::byte* const> slots, uint64_t version,
+                    int tokens);
+
+// The router's logits of x (or of what norm made of it, in h), top-k of them.
+struct RouteOutputs {
+  const Memory &h, &logits;
+  Binding top_experts, top_weights;  // by falling weight
+  Binding experts, weights;          // by rising id
+};
+void route(Gpu& gpu, const MoeWeights& weights, int tokens, const RouteOutputs& outputs);
+
+// The memory behind a Buffer that the GPU backend made.
+const Memory& memory_of(Buffer& buffer);
+
+// Encoding of a matrix as function constants, and where its pieces lie from a base.
+std::vector<Constant> encoding(const Matrix& matrix, uint64_t base_offset, bool wide_input);
+MatrixPlace place_of(const Matrix& matrix, uint64_t base_offset);
+bool same_encoding(const Matrix& a, const Matrix& b);
+
+// How a threadgroup of kVectorThreads threads shares out the rows of a matrix: `lanes` of a SIMD group have a row
+// together, and it takes rows_per_pass rows at once, `passes` times.
+constexpr uint32_t kVectorThreads = 256;
+constexpr uint32_t kMatmulThreads = 128;
+struct RowSplit {
+  uint32_t lanes, rows_per_pass, passes;
+  uint32_t groups(int64_t rows) const { return ceil_div(rows, rows_per_pass * passes); }
+};
+// `rows` in all, of a dispatch.
+RowSplit split_rows(int64_t columns, int64_t rows);
+
+}  // namespace swiftlet::gpu
