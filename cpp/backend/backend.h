@@ -76,12 +76,20 @@ struct ExpertWork {
   std::span<const ExpertToken> tokens;
 };
 
+// What a GPU was asked to do since the backend was made; it does not vary from run to run. Zeros on the CPU.
+struct BackendCounters {
+  uint64_t dispatches = 0;  // of kernels
+  uint64_t commits = 0;     // of command buffers that held some
+  uint64_t waits = 0;       // of the CPU for the GPU
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string description() const = 0;  // "cpu (avx2, 2 threads)"
   // What the bits of a result depend on: states go from one backend to another only if both say the same here.
   virtual std::string arithmetic() const { return description(); }
+  virtual BackendCounters counters() const { return {}; }
 
   // Memory; `shared`: the CPU sees it at host(). Weights and slots are announced before use, so that a GPU can map or
   // mirror them; add_memory and remove_memory are called from any thread.

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <utility>
 
-#include "backend/cpu/cpu_backend.h"
+#include "backend/backends.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "engine/identity.h"
@@ -104,7 +104,7 @@ void ask(const Interrupt& interrupt) {
 MemoryPlan plan_container(const std::string& path, const EngineOptions& options) {
   const Qpack qpack = open_qpack(path);
   const ModelConfig config = read_config(qpack);
-  return plan_memory(qpack, config, *make_cpu_backend(config, options.threads, options.isa), options);
+  return plan_memory(qpack, config, *make_backend(config, options.backend), options);
 }
 
 // ComputeLock --------------------------------------------------------------------------------------------------------
@@ -264,7 +264,7 @@ Engine::Engine(const std::string& path, const EngineOptions& options)
     : qpack_(open_qpack(path)), config_(read_config(qpack_)), options_(options), prefetch_(options.prefetch) {
   if (options.io_threads < 1 || options.io_threads > 256)
     fail(ErrorKind::Input, "io_threads is ", options.io_threads, ", but must lie between 1 and 256");
-  backend_ = make_cpu_backend(config_, options.threads, options.isa);
+  backend_ = make_backend(config_, options.backend);
   plan_ = plan_memory(qpack_, config_, *backend_, options);
   ceiling_ = plan_.ceiling;
 

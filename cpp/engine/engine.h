@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "backend/backends.h"
 #include "engine/plan.h"
 #include "engine/prefetch_meter.h"
 #include "engine/pressure.h"
@@ -27,9 +28,8 @@ struct EngineOptions {
   uint64_t memory = 0;  // ceiling of the process in bytes; 0: what the machine can spare
   int64_t context = 0;  // positions a session can hold; 0: a default
   KvType kv = KvType::F16;
-  int chunk = 0;    // tokens of a prefill chunk; 0: as many as memory permits
-  int threads = 0;  // 0: as many as the process may use
-  std::string isa = "auto";
+  int chunk = 0;  // tokens of a prefill chunk; 0: as many as memory permits
+  BackendOptions backend;
   IoMode io = IoMode::Auto;
   int io_threads = 8;
   uint64_t pool_slots = 0;  // the most experts in memory; 0: as many as the ceiling allows
@@ -168,6 +168,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   const MemoryPlan& plan() const { return plan_; }
   const ExpertStore& experts() const { return *store_; }
   std::string backend_description() const { return backend_->description(); }
+  BackendCounters backend_counters() const { return backend_->counters(); }
 
   std::shared_ptr<Session> session();
 

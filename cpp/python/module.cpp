@@ -166,17 +166,17 @@ Interrupt make_interrupt(const nb::object& function) {
 
 // Methods that need more than a forwarded call ------------------------------------------------------------------------
 
-EngineOptions make_options(uint64_t memory, int64_t context, const std::string& kv, int chunk, int threads,
-                           const std::string& isa, const std::string& io, int io_threads, uint64_t pool_slots,
-                           const std::string& prefetch, bool watch_pressure, const std::string& trace,
-                           std::optional<uint64_t> state_memory, const std::string& state_dir, uint64_t state_disk) {
+EngineOptions make_options(uint64_t memory, int64_t context, const std::string& kv, int chunk,
+                           const std::string& backend, int threads, const std::string& isa, const std::string& io,
+                           int io_threads, uint64_t pool_slots, const std::string& prefetch, bool watch_pressure,
+                           const std::string& trace, std::optional<uint64_t> state_memory, const std::string& state_dir,
+                           uint64_t state_disk) {
   EngineOptions options;
   options.memory = memory;
   options.context = context;
   options.kv = parse_kv(kv);
   options.chunk = chunk;
-  options.threads = threads;
-  options.isa = isa;
+  options.backend = {backend, threads, isa};
   options.io = parse_io(io);
   options.io_threads = io_threads;
   options.pool_slots = pool_slots;
@@ -216,6 +216,10 @@ nb::dict engine_stats(const Engine& engine) {
   d["snapshot_bytes"] = snapshots.memory_bytes;
   d["snapshots_on_disk"] = snapshots.on_disk;
   d["snapshot_disk_bytes"] = snapshots.disk_bytes;
+  const BackendCounters counters = engine.backend_counters();
+  d["dispatches"] = counters.dispatches;
+  d["commits"] = counters.commits;
+  d["waits"] = counters.waits;
   d["resident_set_bytes"] = resident_set_bytes();
   d["peak_resident_set_bytes"] = peak_resident_set_bytes();
   return d;
@@ -282,20 +286,22 @@ NB_MODULE(_core, m) {
   bind_exceptions(m);
 
   m.def("cpu_isas", &cpu_isas);
+  m.def("backends", &backend_names);
   m.def(
       "plan",
       [](const std::string& path, uint64_t memory, int64_t context, const std::string& kv, int chunk,
-         std::optional<uint64_t> state_memory) {
+         std::optional<uint64_t> state_memory, const std::string& backend) {
         EngineOptions options;
         options.memory = memory;
         options.context = context;
         options.kv = parse_kv(kv);
         options.chunk = chunk;
         options.state_memory = state_memory;
+        options.backend.name = backend;
         return to_dict(plan_container(path, options));
       },
       "path"_a, nb::kw_only(), "memory"_a = 0, "context"_a = 0, "kv"_a = "f16", "chunk"_a = 0,
-      "state_memory"_a = nb::none());
+      "state_memory"_a = nb::none(), "backend"_a = "auto");
 
   m.def("check_container", [](const std::string& path) { open_qpack(path); }, "path"_a);
   m.def(
@@ -350,19 +356,20 @@ NB_MODULE(_core, m) {
 
   nb::class_<Engine>(m, "Engine")
       .def(nb::new_([](const std::string& path, uint64_t memory, int64_t context, const std::string& kv, int chunk,
-                       int threads, const std::string& isa, const std::string& io, int io_threads, uint64_t pool_slots,
-                       const std::string& prefetch, bool watch_pressure, const std::string& trace,
-                       std::optional<uint64_t> state_memory, const std::string& state_dir, uint64_t state_disk) {
+                       const std::string& backend, int threads, const std::string& isa, const std::string& io,
+                       int io_threads, uint64_t pool_slots, const std::string& prefetch, bool watch_pressure,
+                       const std::string& trace, std::optional<uint64_t> state_memory, const std::string& state_dir,
+                       uint64_t state_disk) {
              const EngineOptions options =
-                 make_options(memory, context, kv, chunk, threads, isa, io, io_threads, pool_slots, prefetch,
+                 make_options(memory, context, kv, chunk, backend, threads, isa, io, io_threads, pool_slots, prefetch,
                               watch_pressure, trace, state_memory, state_dir, state_disk);
              const nb::gil_scoped_release release;
              return Engine::open(path, options);
            }),
-           "path"_a, nb::kw_only(), "memory"_a = 0, "context"_a = 0, "kv"_a = "f16", "chunk"_a = 0, "threads"_a = 0,
-           "isa"_a = "auto", "io"_a = "auto", "io_threads"_a = 8, "pool_slots"_a = 0, "prefetch"_a = "off",
-           "watch_pressure"_a = false, "trace"_a = "", "state_memory"_a = nb::none(), "state_dir"_a = "",
-           "state_disk"_a = EngineOptions().state_disk)
+           "path"_a, nb::kw_only(), "memory"_a = 0, "context"_a = 0, "kv"_a = "f16", "chunk"_a = 0,
+           "backend"_a = "auto", "threads"_a = 0, "isa"_a = "auto", "io"_a = "auto", "io_threads"_a = 8,
+           "pool_slots"_a = 0, "prefetch"_a = "off", "watch_pressure"_a = false, "trace"_a = "",
+           "state_memory"_a = nb::none(), "state_dir"_a = "", "state_disk"_a = EngineOptions().state_disk)
       .def_prop_ro("plan", [](const Engine& e) { return to_dict(e.plan()); })
       .def_prop_ro("config", &engine_config)
       .def_prop_ro("stats", &engine_stats)

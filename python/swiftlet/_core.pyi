@@ -17,6 +17,9 @@ class CancelledError(SwiftletError): ...
 def cpu_isas() -> list[str]:
     """Names the CPU backend accepts on this machine, best first; the last is "reference"."""
 
+def backends() -> list[str]:
+    """Backends of this build that work on this machine, the best first."""
+
 def plan(
     path: str,
     *,
@@ -25,6 +28,7 @@ def plan(
     kv: str = "f16",
     chunk: int = 0,
     state_memory: int | None = None,
+    backend: str = "auto",
 ) -> dict[str, Any]:
     """The memory plan of a container without loading it, in bytes.
 
@@ -106,6 +110,7 @@ class Engine:
         context: int = 0,
         kv: str = "f16",
         chunk: int = 0,
+        backend: str = "auto",
         threads: int = 0,
         isa: str = "auto",
         io: str = "auto",
@@ -126,9 +131,9 @@ class Engine:
         max_position_embeddings, eos_token_ids, backend, io."""
     @property
     def stats(self) -> dict[str, Any]:
-        """Streaming totals since loading, and in bytes: pool_bytes (of slots in memory now), pool_budget, slot_bytes,
-        resident_set_bytes and peak_resident_set_bytes (of the process). Of states: snapshots (in memory),
-        snapshot_bytes, snapshots_on_disk, snapshot_disk_bytes."""
+        """Streaming totals since loading; dispatches, commits and waits of a GPU; and in bytes: pool_bytes (of slots in
+        memory now), pool_budget, slot_bytes, resident_set_bytes and peak_resident_set_bytes (of the process). Of
+        states: snapshots (in memory), snapshot_bytes, snapshots_on_disk, snapshot_disk_bytes."""
     def session(self) -> Session: ...
     def generate(
         self,

@@ -63,6 +63,7 @@ class Engine:
         context: int | None = None,
         kv: str = "f16",
         chunk: int | None = None,
+        backend: str = "auto",
         threads: int | None = None,
         isa: str = "auto",
         io: str = "auto",
@@ -83,7 +84,8 @@ class Engine:
         context: most tokens of prompt and answer together. Default: what the model allows, within reason.
         kv: how keys and values are kept: "f16", "f32" or "int8".
         chunk: tokens of a prompt that are prefilled together. Default: as memory permits.
-        threads: compute threads. Default: one a core.
+        backend: what computes: "cpu", or a GPU that swiftlet._core.backends() names; "auto" is the best of them.
+        threads: compute threads of the CPU backend. Default: one a core.
         isa: instruction set of the CPU backend, one of swiftlet._core.cpu_isas(), or "auto".
         io: how experts are read: "direct" (past the page cache), "buffered", or "auto" to find out which is faster.
         io_threads: reads in flight.
@@ -114,6 +116,7 @@ class Engine:
             context=_count("context", context),
             kv=kv,
             chunk=_count("chunk", chunk),
+            backend=backend,
             threads=_count("threads", threads),
             isa=isa,
             io=io,
@@ -315,6 +318,7 @@ def plan_memory(
     kv: str = "f16",
     chunk: int | None = None,
     state_memory: int | str | None = None,
+    backend: str = "auto",
 ) -> dict[str, Any]:
     """The memory plan that an Engine with these arguments would have in this process, without loading the weights.
 
@@ -329,6 +333,7 @@ def plan_memory(
         kv=kv,
         chunk=_count("chunk", chunk),
         state_memory=_state_memory(state_memory),
+        backend=backend,
     )
     del tokenizer
     return plan

@@ -25,13 +25,9 @@ void check_norm(Device& device, const Case& c) {
   const std::vector<float> x = random_floats(elements, 1), weight = random_floats(c.columns, 2),
                            delta = random_floats(elements * k, 3), shared = random_floats(elements, 4),
                            gate = random_floats(c.tokens * kGateStride, 5), route = random_floats(c.tokens * k, 6);
-  std::vector<uint32_t> order;
-  for (uint32_t t = 0; t < c.tokens; ++t)
-    for (uint32_t r = 0; r < k; ++r) order.push_back((r + t) % k);
-
   const auto x_memory = upload(device, x), weight_memory = upload(device, weight), delta_memory = upload(device, delta),
              shared_memory = upload(device, shared), gate_memory = upload(device, gate),
-             route_memory = upload(device, route), order_memory = upload(device, order);
+             route_memory = upload(device, route);
   const auto h_memory = device.allocate(elements * sizeof(float), Placement::Private);
   run(device, {"norm", "norm"}, {{kConstResidual, c.residual}},
       {{x_memory.get(), 0, true},
@@ -40,8 +36,7 @@ void check_norm(Device& device, const Case& c) {
        {delta_memory.get()},
        {shared_memory.get()},
        {gate_memory.get()},
-       {route_memory.get()},
-       {order_memory.get()}},
+       {route_memory.get()}},
       NormArgs{c.columns, k, kGateStride, 1e-6f}, {c.tokens}, c.threads);
 
   const std::vector<float> new_x = download<float>(device, *x_memory), h = download<float>(device, *h_memory);

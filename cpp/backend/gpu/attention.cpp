@@ -73,8 +73,8 @@ void attention(Gpu& gpu, const AttentionWeights& w, KvCache& cache, int64_t posi
     const AttentionStoreArgs store{heads, kv_heads, dim, uint32_t(c.rotary_dim), stride, k, v, at, c.rms_norm_eps};
     dispatch(gpu, {"attention", "attention_store"}, {{kConstKvType, kv_type}},
              {out(*s.projected), weight(gpu, w.q_norm), weight(gpu, w.k_norm),
-              in(*s.rotary, uint64_t(begin) * uint64_t(c.rotary_dim)), out(keys), out(values),
-              scaled ? out(key_scales) : in(key_scales), scaled ? out(value_scales) : in(value_scales)},
+              in(*s.rotary, uint64_t(begin) * uint64_t(c.rotary_dim)), out(keys), out(values), out(key_scales),
+              out(value_scales)},
              store, {heads + 2 * kv_heads, uint32_t(count)}, 32);
     gpu.device.barrier();
 

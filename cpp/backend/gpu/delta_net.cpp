@@ -46,11 +46,9 @@ void delta_net(Gpu& gpu, const DeltaNetWeights& w, const Memory& conv, const Mem
                                    .in_stride = stride,
                                    .b = b,
                                    .a = a};
-    Binding past = in(conv);
-    past.written = count == 1;
     dispatch(gpu, {"delta_net", "delta_prepare"}, {},
-             {in(*s.projected), past, weight(gpu, w.conv1d), weight(gpu, w.A_log), weight(gpu, w.dt_bias), out(*s.qkv),
-              out(*s.decay), out(*s.beta)},
+             {in(*s.projected), out(conv), weight(gpu, w.conv1d), weight(gpu, w.A_log), weight(gpu, w.dt_bias),
+              out(*s.qkv), out(*s.decay), out(*s.beta)},
              prepare, {2 * prepare.key_heads + heads, uint32_t(count)}, 32);
     gpu.device.barrier();
     if (count > 1 && prepare.kernel_size > 1)

@@ -61,12 +61,10 @@ void norm(Gpu& gpu, const float* norm_weight, const Memory& h, int first, int co
     count = gpu.tokens;
   }
   const uint64_t row = uint64_t(first) * uint64_t(c.hidden_size);
-  Binding x = in(*s.x, row);
-  x.written = residual != kNone;
   const NormArgs args{uint32_t(c.hidden_size), k, uint32_t(c.num_experts + 1), c.rms_norm_eps};
   dispatch(gpu, {"norm", "norm"}, {{kConstResidual, residual}},
-           {x, weight(gpu, norm_weight), out(h, row), delta, shared, gate, weights}, args, {uint32_t(count)},
-           kNormThreads);
+           {out(*s.x, row), weight(gpu, norm_weight), out(h, row), delta, shared, gate, weights}, args,
+           {uint32_t(count)}, kNormThreads);
   gpu.residual = Residual::None;
   gpu.last_norm = norm_weight;
   gpu.device.barrier();

@@ -55,6 +55,11 @@ class GpuBackend final : public Backend {
 
   std::string description() const override { return device_->description(); }
 
+  BackendCounters counters() const override {
+    const Counters c = device_->counters();
+    return {c.dispatches, c.commits, c.waits};
+  }
+
   std::unique_ptr<Buffer> allocate(size_t bytes, bool shared) override {
     std::shared_ptr<Memory> memory =
         device_->allocate(std::max<size_t>(bytes, 16), shared ? Placement::Shared : Placement::Private);

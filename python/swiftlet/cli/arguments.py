@@ -19,7 +19,7 @@ def add_engine_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("model")
     group.add_argument("-m", "--model", default="demo", metavar="PATH", help='container, or "demo" (the default)')
     add_plan_arguments(group)
-    group.add_argument("--threads", type=int, metavar="N", help="compute threads (default: one a core)")
+    group.add_argument("--threads", type=int, metavar="N", help="compute threads of the CPU (default: one a core)")
     group.add_argument("--isa", default="auto", metavar="NAME", help="instruction set (default: auto, the best)")
     group.add_argument(
         "--io",
@@ -56,6 +56,9 @@ def add_plan_arguments(group: argparse._ActionsContainer) -> None:
         metavar="SIZE",
         help="part of the ceiling for states of other conversations and earlier turns; 0: none (default: a small part)",
     )
+    group.add_argument(
+        "--backend", default="auto", metavar="NAME", help="cpu, metal or cuda (default: auto, the best there is)"
+    )
 
 
 def add_state_arguments(parser: argparse.ArgumentParser) -> None:
@@ -78,6 +81,7 @@ def load_engine(args: argparse.Namespace) -> "Engine":
             context=args.context,
             kv=args.kv,
             chunk=args.chunk,
+            backend=args.backend,
             threads=args.threads,
             isa=args.isa,
             io=args.io,

@@ -30,6 +30,7 @@ def run(args: argparse.Namespace) -> int:
         context=args.context,
         kv=args.kv,
         chunk=args.chunk,
+        backend=args.backend,
         state_memory=args.state_memory,
     )
     facts = describe(resolve(args.model))

@@ -1,0 +1,60 @@
+#include "backend/backends.h"
+
+#include <algorithm>
+#include <span>
+
+#include "backend/cpu/cpu_backend.h"
+#include "backend/gpu/gpu_backend.h"
+#include "base/error.h"
+#ifdef SWIFTLET_EMULATED_GPU
+#include "backend/gpu/emulated/emulated_device.h"
+#endif
+
+namespace swiftlet {
+namespace {
+
+// A kind of GPU that this build knows.
+struct Gpu {
+  const char* name;
+  bool (*available)();
+  std::unique_ptr<gpu::Device> (*make)();
+};
+
+constexpr Gpu kGpus[] = {
+#ifdef SWIFTLET_EMULATED_GPU
+    {"emulated", [] { return true; }, [] { return gpu::make_emulated_device({.order = gpu::emulated_order()}); }},
+#endif
+    {nullptr, nullptr, nullptr},  // the end
+};
+
+bool is_real(const Gpu& gpu) { return std::string(gpu.name) != "emulated"; }
+
+std::span<const Gpu> gpus() { return std::span(kGpus).first(std::size(kGpus) - 1); }
+
+std::string list(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string> backend_names() {
+  std::vector<std::string> names;
+  for (const Gpu& gpu : gpus())
+    if (is_real(gpu) && gpu.available()) names.push_back(gpu.name);
+  names.push_back("cpu");
+  for (const Gpu& gpu : gpus())
+    if (!is_real(gpu)) names.push_back(gpu.name);
+  return names;
+}
+
+std::unique_ptr<Backend> make_backend(const ModelConfig& config, const BackendOptions& options) {
+  const std::string name = options.name == "auto" ? backend_names().front() : options.name;
+  if (name == "cpu") return make_cpu_backend(config, options.threads, options.isa);
+  for (const Gpu& gpu : gpus())
+    if (name == gpu.name) return make_gpu_backend(config, gpu.make());  // which says what is missing
+  fail(ErrorKind::Input, "there is no backend \"", name, "\" here: choose auto or one of ", list(backend_names()));
+}
+
+}  // namespace swiftlet
