@@ -130,6 +130,7 @@ void project(Gpu& gpu, std::span<const Projection> projections, Binding x, uint3
     else
       matmul(gpu, arena, group, x, x_stride, y, y_stride, tokens);
     left.erase(left.begin(), left.begin() + std::ptrdiff_t(count));
+    if (!left.empty()) gpu.device.barrier();  // both write to y, if not to the same places
   }
 }
 
