@@ -53,6 +53,7 @@ void vector_pairs(Gpu& gpu, const MlpWeights& w, Binding pairs, uint32_t count) 
   gpu.device.dispatch(gpu.device.pipeline({"matvec", "expert_down"}, constants),
                       std::array{in(*s.activated), out(*s.expert_out), in(*s.slots), chosen, pairs}, &args,
                       sizeof(args), {split.groups(hidden), count}, kVectorThreads);
+  gpu.device.barrier();
 }
 
 uint64_t* slot_table(Gpu& gpu) {

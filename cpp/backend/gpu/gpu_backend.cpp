@@ -173,7 +173,6 @@ class GpuBackend final : public Backend {
   }
 
   void end_moe(int tokens) override {
-    device_->barrier();
     gpu_.residual = tokens <= kUnorderedTokens ? Residual::Experts : Residual::Shared;
   }
 

@@ -1,0 +1,145 @@
+"""The forward pass on the GPUs of this build, against mlx-lm in float32 and against the CPU backend.
+
+In a build for tests that is the GPU in software (backend "emulated"); on a Mac and on a machine with an NVIDIA card it
+is theirs. Tolerances are those of the fixtures, as for the CPU. On one GPU, cache size, prefetch and the order in which
+experts arrive change no bit.
+"""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from reference import NAMES, forward
+from swiftlet import _core
+from test_reference import Container, assert_same_bits, container, run, tolerance
+
+GPUS = [name for name in _core.backends() if name != "cpu"]
+pytestmark = pytest.mark.skipif(not GPUS, reason="this build knows no GPU that this machine has")
+
+__all__ = ["container"]  # a fixture
+
+
+@pytest.mark.parametrize("backend", GPUS)
+@pytest.mark.parametrize("name", NAMES)
+def test_layers_match_mlx(container: Container, name: str, backend: str) -> None:
+    want, info = forward(name)
+    got = run(container(name), want["short.tokens"], capture=True, backend=backend)
+    close = {"rtol": 0, "atol": tolerance(info)}
+    np.testing.assert_allclose(got["embed"], want["short.embed"], rtol=0, atol=1e-6)
+    np.testing.assert_allclose(got["logits"], want["short.logits"], **close)
+    for i, hidden in enumerate(got["layers"]):
+        np.testing.assert_allclose(hidden, want[f"short.layer.{i}"], **close)
+        if got["router_indices"][i] is None:
+            continue
+        np.testing.assert_array_equal(got["router_indices"][i], want[f"short.router.{i}.indices"])
+        np.testing.assert_allclose(got["router_weights"][i], want[f"short.router.{i}.weights"], rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("backend", GPUS)
+@pytest.mark.parametrize("name", NAMES)
+def test_long_prompt_matches_mlx(container: Container, name: str, backend: str) -> None:
+    want, info = forward(name)
+    logits = run(container(name), want["long.tokens"], backend=backend)["logits"]
+    np.testing.assert_array_equal(logits.argmax(-1), want["long.argmax"])
+    last = want.get("long.logits_last8", want.get("long.logits"))
+    assert last is not None
+    np.testing.assert_allclose(logits[-len(last) :], last, rtol=0, atol=tolerance(info))
+
+
+@pytest.mark.parametrize("backend", GPUS)
+@pytest.mark.parametrize("name", NAMES)
+def test_greedy_answer_matches_mlx(container: Container, name: str, backend: str) -> None:
+    want, _ = forward(name)
+    engine = _core.Engine(container(name), kv="f32", context=512, backend=backend)
+    params = _core.SamplingParams()
+    params.temperature, params.max_tokens, params.ignore_eos = 0.0, len(want["greedy.tokens"]), True
+    generation = engine.generate(engine.session(), want["short.tokens"].tolist(), params)
+    tokens = [generation.next().id for _ in want["greedy.tokens"]]
+    assert tokens == want["greedy.tokens"].tolist()
+
+
+@pytest.mark.parametrize("backend", GPUS)
+@pytest.mark.parametrize("name", NAMES[:2])
+@pytest.mark.parametrize("kv", ["f32", "f16", "int8"])
+def test_state_equals_the_cpu(container: Container, name: str, kv: str, backend: str) -> None:
+    want, info = forward(name)
+    for tokens in (want["short.tokens"], want["short.tokens"][:1]):
+        cpu = run(container(name), tokens, kv=kv, backend="cpu")
+        gpu = run(container(name), tokens, kv=kv, backend=backend)
+        np.testing.assert_allclose(gpu["logits"], cpu["logits"], rtol=0, atol=tolerance(info))
+        for one, other in zip(gpu["state"], cpu["state"], strict=True):
+            for part in one:
+                # f16 and int8 may round to a neighbour where the values differ by less than a step.
+                step = {"f32": 0, "f16": 1e-2, "int8": 5e-2}[kv] if part in ("keys", "values") else 0
+                np.testing.assert_allclose(one[part], other[part], rtol=0, atol=max(tolerance(info), step))
+
+
+def pools(path: str) -> list[dict[str, Any]]:
+    """Options under which experts come and go in as many ways as there are."""
+    config = _core.Engine(path, backend="cpu").config
+    k, experts = config["num_experts_per_tok"], config["num_experts"]
+    return [
+        {"pool_slots": k},
+        {"pool_slots": k + 1, "prefetch": "on"},
+        {"pool_slots": experts + k, "io_threads": 1},
+        {"prefetch": "on"},
+    ]
+
+
+@pytest.mark.parametrize("backend", GPUS)
+@pytest.mark.parametrize("name", NAMES[:2])
+def test_streaming_changes_no_bit(container: Container, name: str, backend: str) -> None:
+    """A cached expert equals one from disk, also where the backend follows its own routes without a wait."""
+    want, _ = forward(name)
+    path = container(name)
+    for tokens in (want["short.tokens"][:9], want["long.tokens"][:50]):
+        chunks = {"chunk": 9} if len(tokens) == 9 else {}
+        resident = run(path, np.concatenate([tokens, tokens]), backend=backend, **chunks)
+        for options in pools(path):
+            assert_same_bits(
+                run(path, np.concatenate([tokens, tokens]), backend=backend, **chunks, **options), resident
+            )
+
+
+@pytest.mark.parametrize("backend", GPUS)
+@pytest.mark.parametrize("name", NAMES[:2])
+def test_chunks_agree(container: Container, name: str, backend: str) -> None:
+    """Chunks of a few tokens are multiplied as vectors and longer ones by tiles: equal to rounding, not to the bit."""
+    want, info = forward(name)
+    tokens = want["long.tokens"][:70]
+    whole = run(container(name), tokens, backend=backend)
+    for chunk in (1, 7, 20, 33, 64):
+        pieces = run(container(name), tokens, backend=backend, chunk=chunk)
+        np.testing.assert_allclose(pieces["logits"], whole["logits"], rtol=0, atol=tolerance(info))
+
+
+def token_counts(engine: _core.Engine, session: _core.Session, token: int) -> dict[str, int]:
+    """What one decoded token adds to the counters."""
+    before = engine.stats
+    engine.forward(session, [token])
+    after = engine.stats
+    return {key: after[key] - before[key] for key in ("dispatches", "waits", "misses")}
+
+
+@pytest.mark.parametrize("backend", GPUS)
+@pytest.mark.parametrize("name", NAMES[:2])
+def test_a_resident_model_decodes_with_one_wait(container: Container, name: str, backend: str) -> None:
+    engine = _core.Engine(container(name), backend=backend, context=1024)
+    session = engine.session()
+    layers = engine.config["num_hidden_layers"]
+    for start in range(0, 900, 100):  # until every expert has been asked for
+        engine.forward(session, [(start + i) % engine.config["vocab_size"] for i in range(100)])
+        if engine.stats["pool_bytes"] == engine.plan["pool"]:
+            break
+    assert engine.stats["pool_bytes"] == engine.plan["slots"] * engine.stats["slot_bytes"]
+    counts = token_counts(engine, session, 1)
+    assert counts["waits"] == 1
+    assert counts["misses"] == 0
+
+    cold = _core.Engine(container(name), backend=backend, pool_slots=engine.config["num_experts_per_tok"])
+    session = cold.session()
+    cold.forward(session, [1])
+    counts = token_counts(cold, session, 2)
+    assert counts["misses"] > 0
+    assert counts["waits"] <= layers + 1
