@@ -387,10 +387,13 @@ def test_a_closed_engine_says_so(engine):
 
 def test_options_reach_the_core(fake, next_folder):
     (next_folder / "manifest.json").write_text("{}")
-    engine = swiftlet.Engine(next_folder, memory="4GB", context=64, threads=2, kv="f32", isa="avx2", io="direct")
+    engine = swiftlet.Engine(
+        next_folder, memory="4GB", context=64, backend="cpu", threads=2, kv="f32", isa="avx2", io="direct"
+    )
     assert engine._model.path == str(next_folder)
     assert engine._model.options == {
-        "memory": 4 * 10**9, "context": 64, "kv": "f32", "chunk": 0, "threads": 2, "isa": "avx2", "io": "direct",
+        "memory": 4 * 10**9, "context": 64, "kv": "f32", "chunk": 0, "backend": "cpu", "threads": 2, "isa": "avx2",
+        "io": "direct",
         "io_threads": 8, "pool_slots": 0, "prefetch": "off", "watch_pressure": False, "trace": "",
         "state_memory": None, "state_dir": "", "state_disk": 8 * 10**9,
     }  # fmt: skip
