@@ -1,0 +1,56 @@
+# The Metal backend: on Apple silicon, and on Linux over the software Metal of the tests.
+set(metal_by_default OFF)
+if(APPLE AND CMAKE_SYSTEM_PROCESSOR MATCHES "arm64")
+  set(metal_by_default ON)
+endif()
+option(SWIFTLET_METAL "Build the Metal backend (needs the headers of metal-cpp)" ${metal_by_default})
+option(SWIFTLET_SOFTWARE_METAL "Build the Metal backend and its tests over a Metal in software (needs clang)" OFF)
+if(NOT SWIFTLET_METAL AND NOT SWIFTLET_SOFTWARE_METAL)
+  return()
+endif()
+
+# metal-cpp: METAL_CPP_DIR, or the headers in the package mlx-metal, which pyproject.toml requires on Macs.
+if(NOT METAL_CPP_DIR)
+  find_package(Python 3.11 COMPONENTS Interpreter QUIET)
+  execute_process(
+    COMMAND ${Python_EXECUTABLE} -c
+            "import importlib.util as u; print(u.find_spec('mlx').submodule_search_locations[0], end='')"
+    OUTPUT_VARIABLE mlx_package ERROR_QUIET)
+endif()
+find_path(METAL_CPP_DIR Metal/Metal.hpp HINTS ${mlx_package}/include/metal_cpp NO_CMAKE_FIND_ROOT_PATH)
+if(NOT METAL_CPP_DIR)
+  message(FATAL_ERROR "metal-cpp not found: pip install mlx-metal (elsewhere than on a Mac: "
+                      "tools/apple/fetch_metal_cpp.py FOLDER), or set METAL_CPP_DIR")
+endif()
+
+# metal-cpp sends messages to null, which Objective-C allows and C++ does not: without this option clang takes a
+# smart pointer that was moved from as a proof that the code after its destructor is never reached.
+set(metal_options -fblocks -fno-delete-null-pointer-checks -isystem ${METAL_CPP_DIR})
+file(GLOB metal_sources CONFIGURE_DEPENDS cpp/backend/gpu/metal/*.cpp)
+target_sources(swiftlet_core PRIVATE ${metal_sources})
+target_compile_definitions(swiftlet_core PUBLIC SWIFTLET_METAL)
+
+if(NOT SWIFTLET_SOFTWARE_METAL)
+  set_source_files_properties(${metal_sources} PROPERTIES COMPILE_OPTIONS "${metal_options}")
+  # No symbol of CoreGraphics is used, but command-line programs without it get no default device.
+  target_link_libraries(swiftlet_core PUBLIC "-framework Metal" "-framework Foundation" "-framework CoreGraphics" objc)
+  return()
+endif()
+
+if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  message(FATAL_ERROR "SWIFTLET_SOFTWARE_METAL needs clang, which knows blocks: set CXX=clang++")
+endif()
+set(software_metal ${CMAKE_SOURCE_DIR}/tests/software_metal)
+list(APPEND metal_options -isystem ${software_metal}/include -isystem ${CMAKE_SOURCE_DIR}/tools/apple/include)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64")
+  list(APPEND metal_options -D__arm64__)  # Apple's name for it, which metal-cpp asks for
+endif()
+set_source_files_properties(${metal_sources} PROPERTIES COMPILE_OPTIONS "${metal_options}")
+
+file(GLOB software_metal_sources CONFIGURE_DEPENDS ${software_metal}/*.cpp)
+add_library(software_metal STATIC ${software_metal_sources})
+target_include_directories(software_metal PUBLIC ${software_metal})
+target_compile_definitions(software_metal PRIVATE
+  SOFTWARE_METAL_TOOLS="${CMAKE_SOURCE_DIR}/tools" SOFTWARE_METAL_HEADERS="${CMAKE_SOURCE_DIR}/metal"
+  SOFTWARE_METAL_CACHE="${CMAKE_BINARY_DIR}/shaders" SOFTWARE_METAL_PYTHON="${Python_EXECUTABLE}")
+file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/shaders)
