@@ -30,27 +30,10 @@ file(GLOB metal_sources CONFIGURE_DEPENDS cpp/backend/gpu/metal/*.cpp)
 target_sources(swiftlet_core PRIVATE ${metal_sources})
 target_compile_definitions(swiftlet_core PUBLIC SWIFTLET_METAL)
 
-if(NOT SWIFTLET_SOFTWARE_METAL)
-  set_source_files_properties(${metal_sources} PROPERTIES COMPILE_OPTIONS "${metal_options}")
+if(SWIFTLET_SOFTWARE_METAL)
+  include(${CMAKE_CURRENT_LIST_DIR}/software_metal.cmake)
+else()
   # No symbol of CoreGraphics is used, but command-line programs without it get no default device.
   target_link_libraries(swiftlet_core PUBLIC "-framework Metal" "-framework Foundation" "-framework CoreGraphics" objc)
-  return()
-endif()
-
-if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-  message(FATAL_ERROR "SWIFTLET_SOFTWARE_METAL needs clang, which knows blocks: set CXX=clang++")
-endif()
-set(software_metal ${CMAKE_SOURCE_DIR}/tests/software_metal)
-list(APPEND metal_options -isystem ${software_metal}/include -isystem ${CMAKE_SOURCE_DIR}/tools/apple/include)
-if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64")
-  list(APPEND metal_options -D__arm64__)  # Apple's name for it, which metal-cpp asks for
 endif()
 set_source_files_properties(${metal_sources} PROPERTIES COMPILE_OPTIONS "${metal_options}")
-
-file(GLOB software_metal_sources CONFIGURE_DEPENDS ${software_metal}/*.cpp)
-add_library(software_metal STATIC ${software_metal_sources})
-target_include_directories(software_metal PUBLIC ${software_metal})
-target_compile_definitions(software_metal PRIVATE
-  SOFTWARE_METAL_TOOLS="${CMAKE_SOURCE_DIR}/tools" SOFTWARE_METAL_HEADERS="${CMAKE_SOURCE_DIR}/metal"
-  SOFTWARE_METAL_CACHE="${CMAKE_BINARY_DIR}/shaders" SOFTWARE_METAL_PYTHON="${Python_EXECUTABLE}")
-file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/shaders)

@@ -6,6 +6,10 @@
 #include "backend/gpu/emulated/emulated_device.h"
 #include "base/error.h"
 
+#ifdef SWIFTLET_METAL
+#include "backend/gpu/metal/metal_device.h"
+#endif
+
 namespace swiftlet::gpu::test {
 
 void on_devices(const std::function<void(Device&)>& test) {
@@ -14,6 +18,10 @@ void on_devices(const std::function<void(Device&)>& test) {
   std::vector<std::unique_ptr<Device>> devices;
   if (name == "emulated")
     for (Order order : {Order::Forwards, Order::Backwards}) devices.push_back(make_emulated_device({.order = order}));
+#ifdef SWIFTLET_METAL
+  else if (name == "metal")
+    devices.push_back(make_metal_device());
+#endif
   else
     fail(ErrorKind::Input, "SWIFTLET_GPU_DEVICE: the tests have no device named ", name);
   for (const std::unique_ptr<Device>& device : devices) {

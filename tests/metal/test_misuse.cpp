@@ -45,6 +45,7 @@ struct Bench {
   MTL::ComputeCommandEncoder* encoder = commands->computeCommandEncoder(MTL::DispatchTypeConcurrent);
   std::vector<NS::SharedPtr<MTL::ComputePipelineState>> pipelines;
   std::string error;
+  uint32_t constant_index = 0;
 
   ~Bench() {
     pipelines.clear();
@@ -66,10 +67,10 @@ struct Bench {
     return made;
   }
 
-  NS::SharedPtr<MTL::Function> function(const char* name, MTL::DataType type = MTL::DataTypeUInt, uint32_t at = 0) {
+  NS::SharedPtr<MTL::Function> function(const char* name, MTL::DataType type = MTL::DataTypeUInt) {
     const uint32_t step = 2;
     const auto constants = NS::TransferPtr(MTL::FunctionConstantValues::alloc()->init());
-    constants->setConstantValue(&step, type, NS::UInteger(at));
+    constants->setConstantValue(&step, type, NS::UInteger(constant_index));
     NS::Error* why = nullptr;
     auto made =
         NS::TransferPtr(library->newFunction(NS::String::string(name, NS::UTF8StringEncoding), constants.get(), &why));
@@ -295,7 +296,7 @@ TEST_CASE("a kernel that runs past the end of a buffer") {
   bench.encoder->setBuffer(bench.y.get(), 0, 1);
   bench.dispatch();
   bench.finish();
-  CHECK(reported("copy: touched "));
+  CHECK(reported("which is in no buffer that it was given: past the end of one"));
 }
 
 TEST_CASE("a buffer released before it was used") {
@@ -315,6 +316,13 @@ TEST_CASE("limits") {
     const std::vector<char> bytes(4097);
     bench.encoder->setBytes(bytes.data(), bytes.size(), 0);
     CHECK(reported("setBytes: 4097 bytes"));
+  }
+  SUBCASE("of a struct of arguments") {
+    bench.choose("add");
+    bench.encoder->setBuffer(bench.x.get(), 0, 0);
+    bench.encoder->setBytes(&kFloats, 2, 1);
+    bench.dispatch();
+    CHECK(reported("add: buffer 1 takes 4 bytes, not 2"));
   }
   SUBCASE("of buffer indices") {
     bench.encoder->setBuffer(bench.x.get(), 0, 31);
@@ -344,10 +352,17 @@ TEST_CASE("limits") {
 TEST_CASE("function constants") {
   Bench bench;
   CHECK(bench.function("add"));
-  SUBCASE("missing") { CHECK(!bench.function("add", MTL::DataTypeUInt, 1)); }
-  SUBCASE("of another type") { CHECK(!bench.function("add", MTL::DataTypeBool)); }
-  CHECK(bench.error.find("step") != std::string::npos);
-  bench.finish();
+  SUBCASE("of another type") {
+    CHECK(!bench.function("add", MTL::DataTypeBool));
+    CHECK(bench.error.find("step is a uint") != std::string::npos);
+    bench.finish();
+  }
+  SUBCASE("missing") {
+    bench.constant_index = 1;
+    bench.add(bench.x);
+    bench.finish();
+    CHECK(reported("function constant step is not set"));
+  }
 }
 
 TEST_CASE("a shader that does not compile") {

@@ -142,7 +142,7 @@ bool check_dispatch(Encoder& encoder, const Dispatch& dispatch) {
   }
   const std::string& name = dispatch.pipeline->name;
   const size_t threads = dispatch.group.width * dispatch.group.height * dispatch.group.depth;
-  if (threads == 0 || threads > kMostThreads) {
+  if (threads == 0 || threads > kMostThreads || threads % 32 || threads != dispatch.group.width) {
     report(name + ": threadgroups of " + std::to_string(threads) + " threads");
     return false;
   }
@@ -157,8 +157,11 @@ bool check_dispatch(Encoder& encoder, const Dispatch& dispatch) {
     if (!argument.bound()) {
       report(which + " is not bound");
       complete = false;
-    } else if (each.by_value != argument.has_bytes) {
-      report(which + (each.by_value ? " must be set with setBytes" : " must be a buffer, not bytes"));
+    } else if ((each.bytes > 0) != argument.has_bytes) {
+      report(which + (each.bytes > 0 ? " must be set with setBytes" : " must be a buffer, not bytes"));
+      complete = false;
+    } else if (each.bytes > argument.bytes.size()) {
+      report(which + " takes " + std::to_string(each.bytes) + " bytes, not " + std::to_string(argument.bytes.size()));
       complete = false;
     }
   }

@@ -17,23 +17,6 @@ constexpr long kMetal3 = 5001;
 // MTLResourceStorageModeShared, with nothing else set.
 constexpr size_t kShared = 0;
 
-// MTLDataType of function constants.
-constexpr size_t kInt = 29, kUInt = 33, kFloat = 3, kBool = 53;
-
-size_t size_of_type(size_t type) {
-  switch (type) {
-    case kInt:
-    case kUInt:
-    case kFloat:
-      return 4;
-    case kBool:
-      return 1;
-    default:
-      report("function constants of type " + std::to_string(type) + " are not supported");
-      return 0;
-  }
-}
-
 struct Device : Object {
   Device() : Object("MTLDevice") { immortal = true; }
 };
@@ -99,7 +82,9 @@ void define_options() {
   define_class("MTLFunctionConstantValues", []() -> Object* { return new ConstantValues; });
   define("MTLFunctionConstantValues", "setConstantValue:type:atIndex:",
          [](ConstantValues* self, Selector, const void* value, size_t type, size_t index) {
-           self->values[index] = {type, std::string(static_cast<const char*>(value), size_of_type(type))};
+           ConstantValue kept{type, 0};
+           if (type == kUIntType) std::memcpy(&kept.value, value, sizeof kept.value);
+           self->values[index] = kept;
          });
 }
 

@@ -14,14 +14,14 @@ class Hazards {
   // Reports if a dispatch reads what one since the last barrier wrote, or writes what one read or wrote.
   void check(const Dispatch& dispatch) {
     for (const Parameter& each : dispatch.pipeline->kernel->parameters()) {
-      if (each.by_value) continue;
+      if (each.bytes > 0) continue;
       const auto before = touched_.find(dispatch.arguments[each.index].buffer);
       if (before == touched_.end() || (!each.written && !before->second.written)) continue;
       report(dispatch.pipeline->name + ": buffer " + std::to_string(each.index) + " needs a barrier after " +
              before->second.kernel);
     }
     for (const Parameter& each : dispatch.pipeline->kernel->parameters()) {
-      if (each.by_value) continue;
+      if (each.bytes > 0) continue;
       Touch& touch = touched_[dispatch.arguments[each.index].buffer];
       touch.written |= each.written;
       touch.kernel = dispatch.pipeline->name;

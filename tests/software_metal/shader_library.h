@@ -19,14 +19,16 @@ struct Size {  // MTLSize
 
 struct Parameter {
   size_t index;
-  bool by_value;  // constant T&: set with setBytes
-  bool written;   // a pointer to what is not const
+  size_t bytes;  // constant T&: size of what setBytes must set; 0: a buffer
+  bool written;  // a pointer to what is not const
 };
 
-// Function constants by index: their MTLDataType and bytes.
+constexpr size_t kUIntType = 33;  // MTLDataTypeUInt
+
+// Function constants by index. All of ours are uint; the value of another type is not kept.
 struct ConstantValue {
   size_t type;
-  std::string bytes;
+  uint32_t value;
 };
 using Constants = std::map<size_t, ConstantValue>;
 
@@ -42,13 +44,13 @@ class ShaderLibrary {
  public:
   virtual ~ShaderLibrary() = default;
   virtual bool has(const std::string& kernel) const = 0;
-  // Null, and why, if a function constant is missing or of another type.
+  // Null, and why, if a function constant is of another type. A missing one is found when the kernel uses it.
   virtual std::shared_ptr<CompiledKernel> kernel(const std::string& name, const Constants& constants,
                                                  std::string& error) = 0;
 };
 
-// Null, and the compiler's messages, if the source is wrong. Compiled libraries are kept in a folder of the build,
-// named by what they were made of.
+// Null, and the compiler's messages, if the source is wrong. What was compiled is kept in a folder of the build, named
+// by the source.
 std::shared_ptr<ShaderLibrary> compile_shaders(const std::string& source, std::string& error);
 
 }  // namespace software_metal

@@ -4,6 +4,10 @@
 
 #include "base/error.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 namespace swiftlet {
 namespace {
 
@@ -13,6 +17,14 @@ struct Isa {
   MatmulFn matmul;
 };
 
+#if defined(__x86_64__)
+// clang before 17 cannot be asked for this one by name.
+bool has_f16c() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+#endif
+
 // Best first.
 std::vector<Isa> known_isas() {
   return {
@@ -21,8 +33,7 @@ std::vector<Isa> known_isas() {
        __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
            __builtin_cpu_supports("avx512dq"),
        matmul_avx512},
-      {"avx2", __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c"),
-       matmul_avx2},
+      {"avx2", __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c(), matmul_avx2},
 #elif defined(__aarch64__)
       {"neon", true, matmul_neon},
 #endif
