@@ -15,17 +15,19 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "backend/weights.h"
+#include "base/slot_heap.h"
 #include "model/config.h"
 
 namespace swiftlet {
 
-// Memory of a backend, zeroed, page-aligned, committed as it is touched. What touches it comes after everything that was
-// queued.
+// Memory of a backend, zeroed, page-aligned, committed as it is touched. What touches it comes after everything that
+// was queued.
 class Buffer {
  public:
   virtual ~Buffer() = default;
@@ -96,6 +98,14 @@ class Backend {
   virtual std::unique_ptr<Buffer> allocate(size_t bytes, bool shared = false) = 0;
   virtual void add_memory(const std::byte* base, size_t bytes) = 0;
   virtual void remove_memory(const std::byte* base) = 0;
+  // Where slots must lie, if not in this process's memory: those are not announced.
+  virtual SlotHeap* slot_heap() { return nullptr; }
+  // Of a device with memory of its own, which the plan is then about: what this process holds of it already, and what
+  // it can still take.
+  struct DeviceMemory {
+    uint64_t used, available;
+  };
+  virtual std::optional<DeviceMemory> device_memory() const { return {}; }
 
   // The most tokens of one chunk from now on; allocates scratch. scratch_bytes says how much that is (the planner
   // asks).

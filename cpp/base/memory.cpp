@@ -61,6 +61,13 @@ PageMemory& PageMemory::operator=(PageMemory&& other) noexcept {
   return *this;
 }
 
+void PageMemory::discard() {
+  if (!data_) return;
+  // Fresh pages in the place of the old ones: madvise means different things on different systems.
+  if (mmap(data_, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+    fail(ErrorKind::Memory, "the system refused to take back ", bytes_, " bytes (", std::strerror(errno), ")");
+}
+
 #ifdef __APPLE__
 
 uint64_t resident_set_bytes() {

@@ -16,6 +16,9 @@ class PageMemory {
   PageMemory(PageMemory&& other) noexcept;
   PageMemory& operator=(PageMemory&& other) noexcept;
 
+  // Gives the contents back to the system; the addresses stay taken, and read as zeros.
+  void discard();
+
   std::byte* data() const { return data_; }
   size_t bytes() const { return bytes_; }
 

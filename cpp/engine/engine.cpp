@@ -26,8 +26,13 @@ MemoryPlan plan_memory(const Qpack& qpack, const ModelConfig& config, const Back
     fail(ErrorKind::Input, "chunk is ", options.chunk, ", but must lie between 1 and 65536");
   PlanInput in;
   in.ceiling = options.memory;
-  in.available = available_memory_bytes();
-  in.process = resident_set_bytes();
+  if (const auto device = backend.device_memory()) {
+    in.available = device->available;
+    in.process = device->used;
+  } else {
+    in.available = available_memory_bytes();
+    in.process = resident_set_bytes();
+  }
   in.resident = resident_weight_bytes(qpack, config);
   in.state_fixed = state_bytes(config, 0, options.kv);
   in.state_per_token = state_bytes(config, 1, options.kv) - in.state_fixed;
@@ -270,6 +275,7 @@ Engine::Engine(const std::string& path, const EngineOptions& options)
 
   weights_ = load_weights(qpack_, config_);
   backend_->add_memory(weights_.arena.data(), weights_.arena.bytes());
+  if (backend_->device_memory() && !config_.tie_word_embeddings) weights_.arena.discard();  // the device has a copy
 
   ExpertStoreOptions store;
   store.budget_bytes = plan_.pool;
@@ -277,6 +283,7 @@ Engine::Engine(const std::string& path, const EngineOptions& options)
   store.io = options.io;
   store.on_memory_added = [this](const std::byte* base, size_t bytes) { backend_->add_memory(base, bytes); };
   store.on_memory_removed = [this](const std::byte* base) { backend_->remove_memory(base); };
+  store.heap = backend_->slot_heap();
   store_ = std::make_unique<ExpertStore>(qpack_, store, config_.num_experts_per_tok);
 
   model_ = std::make_unique<Model>(config_, weights_, *backend_, *store_, plan_.chunk);

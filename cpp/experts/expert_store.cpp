@@ -102,9 +102,9 @@ struct ExpertStore::Impl {
   void end_guesses(int layer, bool new_pass);
   void close(Request::Impl& request);
 
-  void run_io();
+  void run_io(std::byte* staging);
   void stop();
-  std::optional<Error> read_expert(const Read& read) const;
+  std::optional<Error> read_expert(const Read& read, std::byte* staging) const;
   std::vector<ReadyExpert> next(Request::Impl& request, bool in_order, const std::function<void()>& finish);
   void count_use(int key);
   bool begin_layer(int layer, int tokens);
@@ -112,6 +112,7 @@ struct ExpertStore::Impl {
   const int layer_count, expert_count;
   const int min_slots;
   const std::function<void(int, int, std::byte*, uint64_t)> custom_read;
+  SlotHeap* const heap;
   std::vector<uint64_t> strides;     // by layer
   std::vector<std::string> paths;    // by layer
   std::optional<ExpertFiles> files;  // none with a custom read
@@ -146,8 +147,9 @@ ExpertStore::Impl::Impl(const Qpack& qpack, const ExpertStoreOptions& options, i
       expert_count(qpack.expert_count),
       min_slots(min_slots_),
       custom_read(options.read),
+      heap(options.heap),
       budget(options.budget_bytes),
-      memory(qpack.max_stride, options.on_memory_added, options.on_memory_removed),
+      memory(qpack.max_stride, options.on_memory_added, options.on_memory_removed, options.heap),
       policy(qpack.layer_count * qpack.expert_count, options.half_life),
       experts(static_cast<size_t>(qpack.layer_count) * static_cast<size_t>(qpack.expert_count)),
       resident(qpack.layer_count),
@@ -252,7 +254,7 @@ void ExpertStore::Impl::trim() {
   std::vector<int> homeless;
   for (const SlotMemory::Segment& segment : segments) {
     if (excess == 0) break;
-    const size_t keep = segment.slots - std::min(segment.slots, excess);
+    const size_t keep = memory.divisible() ? segment.slots - std::min(segment.slots, excess) : 0;
     const auto end = occupied.lower_bound(segment.base + segment.slots * slot_bytes);
     // Not even the rest of it may be in use: a GPU unmaps the whole segment for a moment.
     if (std::any_of(occupied.lower_bound(segment.base), end, in_use)) continue;
@@ -260,7 +262,7 @@ void ExpertStore::Impl::trim() {
       homeless.push_back(it->second);
     memory.withdraw(segment, keep);
     cuts.emplace_back(segment, keep);
-    excess -= segment.slots - keep;
+    excess -= std::min(excess, segment.slots - keep);
   }
 
   for (const int key : homeless) {
@@ -277,7 +279,11 @@ void ExpertStore::Impl::trim() {
       evict(key);
       continue;
     }
-    std::memcpy(slot, experts[key].slot, strides[key / expert_count]);
+    const size_t bytes = strides[key / expert_count];
+    if (heap)
+      heap->copy(slot, experts[key].slot, bytes);
+    else
+      std::memcpy(slot, experts[key].slot, bytes);
     experts[key].slot = slot;
     ++moves[key / expert_count];
     policy.insert(key);
@@ -395,14 +401,17 @@ void ExpertStore::Impl::end(const Read& read, const std::optional<Error>& error)
   ready.notify_all();
 }
 
-std::optional<Error> ExpertStore::Impl::read_expert(const Read& read) const {
+// `staging`: null where slots can be read into.
+std::optional<Error> ExpertStore::Impl::read_expert(const Read& read, std::byte* staging) const {
   const int layer = read.key / expert_count;
   const int expert = read.key % expert_count;
+  std::byte* to = staging ? staging : read.slot;
   try {
     if (custom_read)
-      custom_read(layer, expert, read.slot, strides[layer]);
+      custom_read(layer, expert, to, strides[layer]);
     else
-      files->read(layer, expert, read.slot);
+      files->read(layer, expert, to);
+    if (staging) heap->upload(read.slot, staging, strides[layer]);
     return {};
   } catch (const std::exception& error) {
     return Error(ErrorKind::Io, "cannot read expert " + std::to_string(expert) + " of layer " + std::to_string(layer) +
@@ -410,7 +419,7 @@ std::optional<Error> ExpertStore::Impl::read_expert(const Read& read) const {
   }
 }
 
-void ExpertStore::Impl::run_io() {
+void ExpertStore::Impl::run_io(std::byte* staging) {
   std::unique_lock lock(mutex);
   while (!stopping) {
     std::optional<Read> read;
@@ -423,7 +432,7 @@ void ExpertStore::Impl::run_io() {
       continue;
     }
     lock.unlock();
-    const std::optional<Error> error = read_expert(*read);
+    const std::optional<Error> error = read_expert(*read, staging);
     lock.lock();
     end(*read, error);
   }
@@ -573,7 +582,10 @@ std::vector<ReadyExpert> ExpertStore::Request::next(bool in_order, const std::fu
 ExpertStore::ExpertStore(const Qpack& qpack, const ExpertStoreOptions& options, int min_slots)
     : impl_(std::make_shared<Impl>(qpack, options, min_slots)) {
   try {
-    for (int i = 0; i < options.io_threads; ++i) impl_->threads.emplace_back([impl = impl_.get()] { impl->run_io(); });
+    for (int i = 0; i < options.io_threads; ++i) {
+      std::shared_ptr<std::byte> staging = options.heap ? options.heap->staging(qpack.max_stride) : nullptr;
+      impl_->threads.emplace_back([impl = impl_.get(), staging] { impl->run_io(staging.get()); });
+    }
   } catch (...) {
     impl_->stop();
     throw;

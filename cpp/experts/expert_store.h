@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/slot_heap.h"
 #include "container/qpack.h"
 
 namespace swiftlet {
@@ -32,6 +33,8 @@ struct ExpertStoreOptions {
   // they must not call it. The first may throw to refuse new memory, but not a segment that comes back. May be empty.
   std::function<void(const std::byte* base, size_t bytes)> on_memory_added;
   std::function<void(const std::byte* base)> on_memory_removed;
+  // Where slots lie, if not in this process's memory. Outlives the store.
+  SlotHeap* heap = nullptr;
   // Instead of reading the layer's file (tests: slow disks, short reads, errors). On the I/O threads. May be empty.
   std::function<void(int layer, int expert, std::byte* slot, uint64_t bytes)> read;
 };

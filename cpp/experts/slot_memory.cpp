@@ -37,8 +37,8 @@ std::byte* map_segment(size_t bytes) {
 }  // namespace
 
 SlotMemory::SlotMemory(size_t slot_bytes, std::function<void(const std::byte*, size_t)> added,
-                       std::function<void(const std::byte*)> removed)
-    : slot_bytes_(slot_bytes), added_(std::move(added)), removed_(std::move(removed)) {}
+                       std::function<void(const std::byte*)> removed, SlotHeap* heap)
+    : slot_bytes_(slot_bytes), added_(std::move(added)), removed_(std::move(removed)), heap_(heap) {}
 
 SlotMemory::~SlotMemory() {
   while (!segments_.empty()) cut(segments_.back(), 0);
@@ -47,8 +47,8 @@ SlotMemory::~SlotMemory() {
 void SlotMemory::grow(uint64_t room) {
   const size_t slots = std::clamp<uint64_t>(room / slot_bytes_, 1, kSegmentSlots);
   const size_t bytes = slots * slot_bytes_;
-  std::byte* base = map_segment(bytes);
-  if (added_) {
+  std::byte* base = heap_ ? heap_->map(bytes) : map_segment(bytes);
+  if (added_ && !heap_) {
     try {
       added_(base, bytes);
     } catch (...) {
@@ -76,8 +76,12 @@ void SlotMemory::withdraw(const Segment& segment, size_t keep) {
 
 void SlotMemory::cut(const Segment& segment, size_t keep) {
   const auto [base, slots] = segment;
-  if (removed_) removed_(base);
-  munmap(base + keep * slot_bytes_, (slots - keep) * slot_bytes_);
+  if (heap_) {
+    heap_->unmap(base);
+  } else {
+    if (removed_) removed_(base);
+    munmap(base + keep * slot_bytes_, (slots - keep) * slot_bytes_);
+  }
   mapped_bytes_ -= (slots - keep) * slot_bytes_;
   const auto at = std::ranges::find(segments_, base, &Segment::base);
   if (keep > 0) {

@@ -10,6 +10,8 @@
 #include <functional>
 #include <vector>
 
+#include "base/slot_heap.h"
+
 namespace swiftlet {
 
 class SlotMemory {
@@ -20,14 +22,15 @@ class SlotMemory {
   };
 
   // `added` is called after a segment was mapped, `removed` before it is unmapped; a segment that is cut goes and comes
-  // back smaller. Both may be empty.
+  // back smaller. Both may be empty. With a heap, segments come from there, and cannot be cut in pieces.
   SlotMemory(size_t slot_bytes, std::function<void(const std::byte*, size_t)> added,
-             std::function<void(const std::byte*)> removed);
+             std::function<void(const std::byte*)> removed, SlotHeap* heap = nullptr);
   ~SlotMemory();
   SlotMemory(const SlotMemory&) = delete;
   SlotMemory& operator=(const SlotMemory&) = delete;
 
   size_t slot_bytes() const { return slot_bytes_; }
+  bool divisible() const { return !heap_; }
   uint64_t mapped_bytes() const { return mapped_bytes_; }
   const std::vector<Segment>& segments() const { return segments_; }
 
@@ -40,7 +43,8 @@ class SlotMemory {
 
   // From now on take() gives no slot of the segment beyond the first `keep`.
   void withdraw(const Segment& segment, size_t keep);
-  // Gives all but the first `keep` slots of the segment back to the system. They are withdrawn and not in use.
+  // Gives all but the first `keep` slots of the segment back to the system. They are withdrawn and not in use. `keep`
+  // is 0 where segments are not divisible.
   void cut(const Segment& segment, size_t keep);
 
  private:
@@ -48,6 +52,7 @@ class SlotMemory {
   uint64_t mapped_bytes_ = 0;
   std::function<void(const std::byte*, size_t)> added_;
   std::function<void(const std::byte*)> removed_;
+  SlotHeap* heap_;
   std::vector<Segment> segments_;
   std::vector<std::byte*> free_;
 };

@@ -2,7 +2,11 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
+#include <cstring>
 #include <fstream>
+#include <list>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <thread>
@@ -657,4 +661,154 @@ TEST_CASE("experts: the raw reads of the disk are measured") {
   CHECK(lacks(error_of(ErrorKind::Input, [&] { bench_io(qpack, IoMode::Auto, 0, 1); }), {"positive"}) == "");
   CHECK(lacks(error_of(ErrorKind::Input, [&] { bench_io(fake_qpack(2, 0, 0), IoMode::Auto, 1, 1); }), {"no experts"}) ==
         "");
+}
+
+// Layers that are followed without a wait ----------------------------------------------------------------------------
+
+TEST_CASE("a layer is held when all of its experts are resident, and then nothing leaves the pool") {
+  Bench bench(2, 4, 6);
+  CHECK_FALSE(bench.store->hold(0));
+  take(*bench.store, 0, {0, 1, 2}, false);
+  CHECK_FALSE(bench.store->hold(0));
+  take(*bench.store, 0, {3}, false);
+  const auto held = bench.store->hold(0);
+  REQUIRE(held);
+  REQUIRE(held->slots.size() == 4);
+  for (int e = 0; e < 4; ++e) CHECK(holds_blob(0, e, held->slots[size_t(e)], kStride));
+  CHECK(bench.store->hold(0)->version == held->version);
+
+  // A smaller budget waits until the layer is released.
+  bench.store->set_budget(2 * kStride);
+  CHECK(bench.store->resident_bytes() > 2 * kStride);
+  for (int e = 0; e < 4; ++e) CHECK(holds_blob(0, e, held->slots[size_t(e)], kStride));
+  const ExpertStats before = bench.store->stats();
+  bench.store->used(0, Ids{1, 3}, 1);
+  CHECK(bench.store->stats().hits == before.hits + 2);
+  CHECK(bench.store->stats().misses == before.misses);
+  bench.store->release_held();
+  CHECK(bench.store->resident_bytes() <= 2 * kStride);
+  CHECK_FALSE(bench.store->hold(0));
+  // What was used while it was held counts: those two were the hottest.
+  take(*bench.store, 0, {1, 3}, false);
+  CHECK(bench.store->stats().misses == before.misses);
+}
+
+TEST_CASE("a layer's version changes with its slots") {
+  Bench bench(1, 2, 2);
+  take(*bench.store, 0, {0, 1}, false);
+  const auto first = bench.store->hold(0);
+  bench.store->release_held();
+  bench.store->set_budget(kStride);
+  bench.store->set_budget(2 * kStride);
+  take(*bench.store, 0, {0, 1}, false);
+  const auto second = bench.store->hold(0);
+  REQUIRE(second);
+  CHECK(second->version != first->version);
+  for (int e = 0; e < 2; ++e) CHECK(holds_blob(0, e, second->slots[size_t(e)], kStride));
+}
+
+TEST_CASE("with a finish, what was handed out stays pinned until its slot is needed") {
+  Bench bench(1, 8, 3, 1, 3);
+  take(*bench.store, 0, {0, 1, 2}, false);
+  auto request = std::make_optional(bench.store->request(0, Ids{0, 1, 2, 3, 4, 5}));
+  int finished = 0;
+  std::vector<ReadyExpert> in_use;
+  const auto finish = [&] {
+    ++finished;
+    for (const ReadyExpert& r : in_use) CHECK(holds_blob(0, r.expert, r.slot, kStride));
+    in_use.clear();
+  };
+  Ids taken;
+  for (;;) {
+    const std::vector<ReadyExpert> ready = request->next(false, finish);
+    if (ready.empty()) break;
+    in_use.insert(in_use.end(), ready.begin(), ready.end());
+    for (const ReadyExpert& r : in_use) CHECK(holds_blob(0, r.expert, r.slot, kStride));
+    for (const ReadyExpert& r : ready) taken.push_back(r.expert);
+  }
+  CHECK(sorted(taken) == range(0, 6));
+  CHECK(finished >= 1);
+  CHECK_FALSE(in_use.empty());
+  // The last of them are pinned while the request lives: a smaller pool has to wait.
+  bench.store->set_budget(3 * kStride);
+  for (const ReadyExpert& r : in_use) CHECK(holds_blob(0, r.expert, r.slot, kStride));
+  request.reset();
+  CHECK(take(*bench.store, 0, {5}, false) == Ids{5});
+}
+
+TEST_CASE("with a finish and enough slots nothing is waited for") {
+  Bench bench(1, 8, 8, 4);
+  ExpertStore::Request request = bench.store->request(0, range(0, 8));
+  Ids taken;
+  for (;;) {
+    const std::vector<ReadyExpert> ready = request.next(false, [] { FAIL("nobody needs a slot"); });
+    if (ready.empty()) break;
+    for (const ReadyExpert& r : ready) taken.push_back(r.expert);
+  }
+  CHECK(sorted(taken) == range(0, 8));
+}
+
+// Slots in the memory of a device -------------------------------------------------------------------------------------
+
+namespace {
+
+// A device's memory, as far from this process's as an offset can make it.
+class FakeHeap final : public SlotHeap {
+ public:
+  static constexpr uintptr_t kAway = uintptr_t(1) << 60;
+  static const std::byte* here(const std::byte* there) {
+    return reinterpret_cast<const std::byte*>(reinterpret_cast<uintptr_t>(there) - kAway);
+  }
+  std::byte* map(size_t bytes) override {
+    std::vector<std::byte>& memory = segments.emplace_back(bytes);
+    return reinterpret_cast<std::byte*>(reinterpret_cast<uintptr_t>(memory.data()) + kAway);
+  }
+  void unmap(std::byte* base) override {
+    CHECK(std::erase_if(segments, [&](const auto& memory) { return memory.data() == here(base); }) == 1);
+  }
+  std::shared_ptr<std::byte> staging(size_t bytes) override {
+    return {static_cast<std::byte*>(std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096)), std::free};
+  }
+  void upload(std::byte* to, const std::byte* from, size_t bytes) override {
+    std::memcpy(const_cast<std::byte*>(here(to)), from, bytes);
+  }
+  void copy(std::byte* to, const std::byte* from, size_t bytes) override {
+    std::memcpy(const_cast<std::byte*>(here(to)), here(from), bytes);
+    ++copies;
+  }
+  std::list<std::vector<std::byte>> segments;
+  int copies = 0;
+};
+
+}  // namespace
+
+TEST_CASE(
+    "slots can lie in a device's memory: reads go by way of staging memory, and a cut gives whole segments back") {
+  FakeDisk disk;
+  FakeHeap heap;
+  ExpertStoreOptions options;
+  options.budget_bytes = 80 * kStride;
+  options.io_threads = 2;
+  options.read = disk.reader();
+  options.heap = &heap;
+  {
+    ExpertStore store(fake_qpack(1, 80), options, 4);
+    const auto check = [&](const Ids& ids) {
+      ExpertStore::Request request = store.request(0, ids);
+      for (;;) {
+        const std::vector<ReadyExpert> ready = request.next(true);
+        if (ready.empty()) break;
+        for (const ReadyExpert& r : ready) CHECK(holds_blob(0, r.expert, FakeHeap::here(r.slot), kStride));
+      }
+    };
+    check(range(0, 80));
+    const uint64_t reads = store.stats().reads;
+    CHECK(reads == 80);
+    store.set_budget(40 * kStride);
+    CHECK(store.resident_bytes() <= 40 * kStride);
+    CHECK(store.resident_bytes() > 0);
+    check(range(0, 80));
+    CHECK(store.stats().reads < reads + 80);  // some were kept
+  }
+  CHECK(heap.segments.empty());
 }

@@ -71,7 +71,7 @@ void attention(Gpu& gpu, const AttentionWeights& w, KvCache& cache, int64_t posi
             in(*s.h, uint64_t(begin) * hidden), hidden, out(*s.projected), stride, count);
     gpu.device.barrier();
     const AttentionStoreArgs store{heads, kv_heads, dim, uint32_t(c.rotary_dim), stride, k, v, at, c.rms_norm_eps};
-    dispatch(gpu, {"attention", "attention_store"}, {{kConstKvType, kv_type}},
+    dispatch(gpu, {"attention", "attention_store"}, std::array{Constant{kConstKvType, kv_type}},
              {out(*s.projected), weight(gpu, w.q_norm), weight(gpu, w.k_norm),
               in(*s.rotary, uint64_t(begin) * uint64_t(c.rotary_dim)), out(keys), out(values), out(key_scales),
               out(value_scales)},
@@ -88,7 +88,7 @@ void attention(Gpu& gpu, const AttentionWeights& w, KvCache& cache, int64_t posi
                             .tokens = uint32_t(count),
                             .scale = 1.0f / std::sqrt(float(dim))};
     if (count > kVectorTokens && c.head_dim <= kMostTileDim) {
-      dispatch(gpu, {"attention", attend_tile_kernel(c.head_dim)}, {{kConstKvType, kv_type}},
+      dispatch(gpu, {"attention", attend_tile_kernel(c.head_dim)}, std::array{Constant{kConstKvType, kv_type}},
                {in(*s.projected), in(keys), in(values), in(key_scales), in(value_scales), out(*s.mixed)}, attend,
                {ceil_div(int64_t(count) * (heads / kv_heads), kQueryTile), kv_heads}, kTileThreads);
       gpu.device.barrier();
@@ -101,12 +101,12 @@ void attention(Gpu& gpu, const AttentionWeights& w, KvCache& cache, int64_t posi
         // As many splits as the last of these tokens has.
         const uint64_t all = uint64_t(some.block) * some.splits, last = some.position + some.tokens - 1;
         const uint64_t length = (last + all) / all * some.block;
-        dispatch(gpu, {"attention", attend_kernel(c.head_dim)}, {{kConstKvType, kv_type}},
+        dispatch(gpu, {"attention", attend_kernel(c.head_dim)}, std::array{Constant{kConstKvType, kv_type}},
                  {q, in(keys), in(values), in(key_scales), in(value_scales), out(*s.part), out(*s.part_ml)}, some,
                  {std::min(uint32_t(last / length) + 1 + (some.tokens > 1 ? 1 : 0), kSplits), kv_heads, some.tokens},
                  32 * (heads / kv_heads));
         gpu.device.barrier();
-        dispatch(gpu, {"attention", "attend_join"}, {{kConstKvType, kv_type}},
+        dispatch(gpu, {"attention", "attend_join"}, std::array{Constant{kConstKvType, kv_type}},
                  {q, in(*s.part), in(*s.part_ml), out(*s.mixed, uint64_t(first) * heads * dim)}, some,
                  {heads, some.tokens}, kJoinThreads);
         gpu.device.barrier();

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -68,6 +69,12 @@ class Device {
   virtual ~Device() = default;
   virtual std::string description() const = 0;  // "metal (Apple M3)"
   virtual bool matrix_units() const = 0;        // simdgroup_matrix is worth using
+  // Of a card with memory of its own: its bytes that this process holds beside what it allocates here, and that it
+  // could still allocate. Nothing where CPU and GPU share one memory.
+  struct OwnMemory {
+    uint64_t overhead, available;
+  };
+  virtual std::optional<OwnMemory> own_memory() const { return {}; }
 
   // Zeroed memory. Throws ErrorKind::Memory. From any thread.
   virtual std::unique_ptr<Memory> allocate(size_t bytes, Placement placement) = 0;
@@ -78,6 +85,13 @@ class Device {
   virtual void read(const Memory& from, uint64_t offset, void* to, size_t bytes) = 0;
   virtual void write(Memory& to, uint64_t offset, const void* from, size_t bytes) = 0;
   virtual void clear(Memory& memory) = 0;
+
+  // Beside what is queued, from any thread, for memory that nothing queued uses; return when it is done. Only with
+  // own_memory().
+  virtual std::shared_ptr<std::byte> staging(size_t /*bytes*/) { return nullptr; }  // host memory to upload from
+  virtual void upload(const Memory& /*to*/, uint64_t /*offset*/, const std::byte* /*from*/, size_t /*bytes*/) {}
+  virtual void copy(const Memory& /*to*/, uint64_t /*to_offset*/, const Memory& /*from*/, uint64_t /*from_offset*/,
+                    size_t /*bytes*/) {}
 
   // A kernel specialised for the constants; compiled on first use and kept. Every function constant of its file that
   // the kernel uses must be given. Throws ErrorKind::Input with the compiler's message, its file and line.

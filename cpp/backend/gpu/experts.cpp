@@ -36,9 +36,9 @@ void vector_pairs(Gpu& gpu, const MlpWeights& w, Binding pairs, uint32_t count) 
     std::vector<Constant> constants = encoding(w.gate_proj, 0, hidden % 4 == 0);
     constants.push_back({kConstLanes, split.lanes});
     constants.push_back({kConstPooled, 1});
-    gpu.device.dispatch(gpu.device.pipeline({"matvec", "gate_up"}, constants),
-                        std::array{in(*s.slots), in(*s.h), out(*s.activated), in(*s.slots), chosen, pairs}, &args,
-                        sizeof(args), {split.groups(rows), count}, kVectorThreads);
+    dispatch(gpu, {"matvec", "gate_up"}, constants,
+             {in(*s.slots), in(*s.h), out(*s.activated), in(*s.slots), chosen, pairs}, args,
+             {split.groups(rows), count}, kVectorThreads);
   }
   gpu.device.barrier();
   const RowSplit split = split_rows(rows, hidden * count);
@@ -50,9 +50,9 @@ void vector_pairs(Gpu& gpu, const MlpWeights& w, Binding pairs, uint32_t count) 
                       .first_expert = first_expert};
   std::vector<Constant> constants = encoding(w.down_proj, 0, rows % 4 == 0);
   constants.push_back({kConstLanes, split.lanes});
-  gpu.device.dispatch(gpu.device.pipeline({"matvec", "expert_down"}, constants),
-                      std::array{in(*s.activated), out(*s.expert_out), in(*s.slots), chosen, pairs}, &args,
-                      sizeof(args), {split.groups(hidden), count}, kVectorThreads);
+  dispatch(gpu, {"matvec", "expert_down"}, constants,
+           {in(*s.activated), out(*s.expert_out), in(*s.slots), chosen, pairs}, args, {split.groups(hidden), count},
+           kVectorThreads);
   gpu.device.barrier();
 }
 
@@ -101,9 +101,8 @@ void tile_pairs(Gpu& gpu, const MlpWeights& w, const Batch& batch, int tokens) {
     std::vector<Constant> constants = encoding(*matrices[0].matrix, 0, true);
     constants.push_back({kConstPooled, 1});
     constants.push_back({kConstMatrix, gpu.device.matrix_units()});
-    gpu.device.dispatch(gpu.device.pipeline({"matmul", "matmul"}, constants),
-                        std::array{in(*s.slots), x, y, in(*s.slots), tile_list, token_list}, &args, sizeof(args),
-                        {groups, tiles}, kMatmulThreads);
+    dispatch(gpu, {"matmul", "matmul"}, constants, {in(*s.slots), x, y, in(*s.slots), tile_list, token_list}, args,
+             {groups, tiles}, kMatmulThreads);
   };
   multiply(std::array{Projection{&w.gate_proj, 0}, Projection{&w.up_proj, uint32_t(rows)}}, in(*s.h), true,
            out(*s.gate_up), uint32_t(2 * rows));

@@ -17,6 +17,15 @@ Binding weight(Gpu& gpu, const float* values) {
   return {place.memory.get(), place.offset, false};
 }
 
+const Pipeline& find_pipeline(Gpu& gpu, const Kernel& kernel, std::span<const Constant> constants) {
+  PipelineKey key{kernel.name, {}};
+  for (size_t i = 0; i < constants.size(); ++i)
+    key.second[i] = uint64_t(constants[i].index + 1) << 32 | constants[i].value;
+  const Pipeline*& kept = gpu.pipelines[key];
+  if (!kept) kept = &gpu.device.pipeline(kernel, constants);
+  return *kept;
+}
+
 void wait_for_all(Gpu& gpu) {
   gpu.device.wait(gpu.device.commit());
   gpu.uploaded = 0;
@@ -62,7 +71,7 @@ void norm(Gpu& gpu, const float* norm_weight, const Memory& h, int first, int co
   }
   const uint64_t row = uint64_t(first) * uint64_t(c.hidden_size);
   const NormArgs args{uint32_t(c.hidden_size), k, uint32_t(c.num_experts + 1), c.rms_norm_eps};
-  dispatch(gpu, {"norm", "norm"}, {{kConstResidual, residual}},
+  dispatch(gpu, {"norm", "norm"}, std::array{Constant{kConstResidual, residual}},
            {out(*s.x, row), weight(gpu, norm_weight), out(h, row), delta, shared, gate, weights}, args,
            {uint32_t(count)}, kNormThreads);
   gpu.residual = Residual::None;

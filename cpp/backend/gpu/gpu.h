@@ -4,7 +4,9 @@
 // (Residual): one dispatch for both.
 #pragma once
 
+#include <array>
 #include <initializer_list>
+#include <map>
 #include <memory>
 #include <span>
 #include <vector>
@@ -31,6 +33,9 @@ struct LayerSlots {
   std::vector<std::shared_ptr<const Memory>> memories;
 };
 
+// A pipeline that was asked for before: its kernel's name, by address, and the values of its constants.
+using PipelineKey = std::pair<const char*, std::array<uint64_t, 8>>;
+
 struct Gpu {
   ModelConfig config;
   Device& device;
@@ -46,6 +51,7 @@ struct Gpu {
   int rotary_tokens = 0;
   uint64_t uploaded = 0;  // bytes of scratch.uploads in use
   std::vector<LayerSlots> layer_slots{};
+  std::map<PipelineKey, const Pipeline*> pipelines{};
 };
 
 // A place in a memory, for a kernel to read or write.
@@ -58,11 +64,14 @@ inline Binding out(const Memory& memory, uint64_t element = 0, size_t element_by
 // Where a weight in announced memory lies.
 Binding weight(Gpu& gpu, const float* values);
 
+// Device::pipeline, with a look-up that costs little. `kernel` is made of string literals.
+const Pipeline& find_pipeline(Gpu& gpu, const Kernel& kernel, std::span<const Constant> constants);
+
 template <class Args>
-void dispatch(Gpu& gpu, const Kernel& kernel, std::initializer_list<Constant> constants,
+void dispatch(Gpu& gpu, const Kernel& kernel, std::span<const Constant> constants,
               std::initializer_list<Binding> buffers, const Args& args, Grid groups, uint32_t threads) {
-  const Pipeline& pipeline = gpu.device.pipeline(kernel, {constants.begin(), constants.size()});
-  gpu.device.dispatch(pipeline, {buffers.begin(), buffers.size()}, &args, sizeof(args), groups, threads);
+  gpu.device.dispatch(find_pipeline(gpu, kernel, constants), {buffers.begin(), buffers.size()}, &args, sizeof(args),
+                      groups, threads);
 }
 
 inline uint32_t ceil_div(int64_t n, int64_t d) { return uint32_t((n + d - 1) / d); }

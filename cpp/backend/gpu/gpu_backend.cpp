@@ -46,6 +46,31 @@ void check_supported(const ModelConfig& c) {
   at_most("vocab_size", c.vocab_size, int64_t(kTopSegment) * 1024);
 }
 
+// Slots in the memory of a card.
+class DeviceSlots final : public SlotHeap {
+ public:
+  explicit DeviceSlots(Gpu& gpu) : gpu_(gpu) {}
+  std::byte* map(size_t bytes) override {
+    std::shared_ptr<const Memory> memory = gpu_.device.allocate(bytes, Placement::Private);
+    auto* base = reinterpret_cast<std::byte*>(memory->address());
+    gpu_.memory.add(base, std::move(memory));
+    return base;
+  }
+  void unmap(std::byte* base) override { gpu_.memory.remove(base); }
+  std::shared_ptr<std::byte> staging(size_t bytes) override { return gpu_.device.staging(bytes); }
+  void upload(std::byte* to, const std::byte* from, size_t bytes) override {
+    const MemoryMap::Place place = gpu_.memory.find(to);
+    gpu_.device.upload(*place.memory, place.offset, from, bytes);
+  }
+  void copy(std::byte* to, const std::byte* from, size_t bytes) override {
+    const MemoryMap::Place target = gpu_.memory.find(to), source = gpu_.memory.find(from);
+    gpu_.device.copy(*target.memory, target.offset, *source.memory, source.offset, bytes);
+  }
+
+ private:
+  Gpu& gpu_;
+};
+
 class GpuBackend final : public Backend {
  public:
   GpuBackend(const ModelConfig& config, std::unique_ptr<Device> device)
@@ -68,6 +93,11 @@ class GpuBackend final : public Backend {
   }
   void add_memory(const std::byte* base, size_t bytes) override { gpu_.memory.add(base, device_->wrap(base, bytes)); }
   void remove_memory(const std::byte* base) override { gpu_.memory.remove(base); }
+  SlotHeap* slot_heap() override { return device_->own_memory() ? &slots_ : nullptr; }
+  std::optional<DeviceMemory> device_memory() const override {
+    const auto own = device_->own_memory();
+    return own ? std::optional(DeviceMemory{own->overhead, own->available}) : std::nullopt;
+  }
 
   void reserve(int max_tokens) override {
     if (max_tokens < 1) fail(ErrorKind::Input, "a chunk of ", max_tokens, " tokens: must be at least 1");
@@ -87,9 +117,8 @@ class GpuBackend final : public Backend {
     const MemoryMap::Place place = gpu_.memory.find(rows.base);
     const EmbedArgs args{place_of(rows, 0), uint32_t(rows.cols)};
     const std::vector<Constant> constants = encoding(rows, place.offset, true);
-    device_->dispatch(device_->pipeline({"embed", "embed"}, constants),
-                      std::array{in(*place.memory, place.offset, 1), out(*gpu_.scratch.x)}, &args, sizeof(args),
-                      {ceil_div(rows.cols, 256), uint32_t(tokens)}, 256);
+    gpu::dispatch(gpu_, {"embed", "embed"}, constants, {in(*place.memory, place.offset, 1), out(*gpu_.scratch.x)}, args,
+                  {ceil_div(rows.cols, 256), uint32_t(tokens)}, 256);
     device_->barrier();
   }
 
@@ -224,6 +253,7 @@ class GpuBackend final : public Backend {
 
   std::unique_ptr<Device> device_;
   Gpu gpu_;
+  DeviceSlots slots_{gpu_};
   int routed_ = 0, guessed_ = 0;  // tokens of the last route() and guess()
   bool waited_ = false;           // for what the last route() chose
 };

@@ -56,8 +56,8 @@ void matvec(Gpu& gpu, const MemoryMap::Place& arena, std::span<const Projection>
   args.passes = split.passes;
   std::vector<Constant> constants = encoding(first, arena.offset, x_stride % 4 == 0 && x.offset % 16 == 0);
   constants.push_back({kConstLanes, split.lanes});
-  gpu.device.dispatch(gpu.device.pipeline({"matvec", "matvec"}, constants), std::array{in(*arena.memory), x, y}, &args,
-                      sizeof(args), {groups, uint32_t(tokens)}, kVectorThreads);
+  dispatch(gpu, {"matvec", "matvec"}, constants, {in(*arena.memory), x, y}, args, {groups, uint32_t(tokens)},
+           kVectorThreads);
 }
 
 void matmul(Gpu& gpu, const MemoryMap::Place& arena, std::span<const Projection> group, Binding x, uint32_t x_stride,
@@ -80,9 +80,8 @@ void matmul(Gpu& gpu, const MemoryMap::Place& arena, std::span<const Projection>
   constants.push_back({kConstPooled, 0});
   constants.push_back({kConstMatrix, gpu.device.matrix_units()});
   const Binding none = in(*arena.memory);
-  gpu.device.dispatch(gpu.device.pipeline({"matmul", "matmul"}, constants),
-                      std::array{in(*arena.memory), x, y, none, none, none}, &args, sizeof(args),
-                      {groups, ceil_div(tokens, kTile)}, kMatmulThreads);
+  dispatch(gpu, {"matmul", "matmul"}, constants, {in(*arena.memory), x, y, none, none, none}, args,
+           {groups, ceil_div(tokens, kTile)}, kMatmulThreads);
 }
 
 }  // namespace
@@ -157,9 +156,8 @@ void mlp(Gpu& gpu, const MlpWeights& w, const Memory& to, int tokens) {
       constants.push_back({kConstLanes, split.lanes});
       constants.push_back({kConstPooled, 0});
       const Binding none = in(*arena.memory);
-      gpu.device.dispatch(gpu.device.pipeline({"matvec", "gate_up"}, constants),
-                          std::array{in(*arena.memory), x, out(*s.activated), none, none, none}, &args, sizeof(args),
-                          {split.groups(rows), uint32_t(count)}, kVectorThreads);
+      dispatch(gpu, {"matvec", "gate_up"}, constants, {in(*arena.memory), x, out(*s.activated), none, none, none}, args,
+               {split.groups(rows), uint32_t(count)}, kVectorThreads);
     } else {
       project(gpu, std::array{Projection{&w.gate_proj, 0}, Projection{&w.up_proj, uint32_t(rows)}}, x, uint32_t(hidden),
               out(*s.gate_up), uint32_t(2 * rows), count);
