@@ -186,6 +186,43 @@ def test_calls(engine):
         assert finish == "length" and (content or calls)
 
 
+def test_calls_as_events_of_a_response(engine):
+    patch = '<tool_call>\n{"name": "patch", "arguments": {"input": "+ a\\n- b"}}\n</tool_call>'
+    say(engine, f"Let me see.\n{CALL}\n{patch}")
+    function = {"type": "function", "name": "weather", "parameters": TOOLS[0]["function"]["parameters"]}
+    tools = [function, {"type": "custom", "name": "patch"}, {"type": "web_search"}]
+    with serving(engine) as address:
+        events = [json.loads(data) for data in stream(address, RESPONSES, input="Hi", tools=tools)[0]]
+    kinds = [event["type"] for event in events]
+    assert kinds.count("response.completed") == 1 and kinds[-1] == "response.completed"
+    opened = [event["item"]["id"] for event in events if event["type"] == "response.output_item.added"]
+    closed = [event["item"]["id"] for event in events if event["type"] == "response.output_item.done"]
+    output = events[-1]["response"]["output"]
+    assert opened == closed == [item["id"] for item in output]
+    message, call, custom = output
+    assert message["content"][0]["text"] == "Let me see."
+    assert (call["type"], call["name"], json.loads(call["arguments"])) == ("function_call", "weather", {"n": 5})
+    assert (custom["type"], custom["name"], custom["input"]) == ("custom_tool_call", "patch", "+ a\n- b")
+    deltas = [event["delta"] for event in events if event["type"] == "response.function_call_arguments.delta"]
+    assert "".join(deltas) == call["arguments"]
+
+
+def test_calls_as_blocks_of_a_message(engine):
+    say(engine, f"Let me see.\n{CALL}\n{CALL.replace('weather', 'now')}")
+    tools = [{"name": name, "input_schema": TOOLS[0]["function"]["parameters"]} for name in ("weather", "now")]
+    with serving(engine) as address:
+        events = [json.loads(data) for data in stream(address, MESSAGES, max_tokens=500, tools=tools)[0]]
+        body = {"model": "demo", "messages": HI, "max_tokens": 500, "tools": tools}
+        whole = json.loads(request(address, MESSAGES, body)[2])
+    blocks = [event["content_block"] for event in events if event["type"] == "content_block_start"]
+    assert [event["index"] for event in events if event["type"] == "content_block_stop"] == [0, 1, 2]
+    assert [block["type"] for block in blocks] == ["text", "tool_use", "tool_use"]
+    assert [block.get("input") for block in whole["content"]] == [None, {"n": 5}, {"n": 5}]
+    pieces = [event["delta"].get("partial_json", "") for event in events if event["type"] == "content_block_delta"]
+    assert "".join(pieces) == '{"n": 5}{"n": 5}'
+    assert whole["stop_reason"] == events[-2]["delta"]["stop_reason"] == "tool_use"
+
+
 def test_text_completions_are_plain_text(engine):
     say(engine, "<think>x</think> y")
     with serving(engine) as address:

@@ -254,6 +254,10 @@ def test_response_of_a_schema(client):
 # Anthropic
 
 
+def test_models_for_anthropic(claude):
+    assert [model.id for model in claude.models.list()] == ["demo"]
+
+
 def test_message_whole_and_streamed_are_equal(claude):
     options = {"model": "demo", "max_tokens": 100, "messages": QUESTION, "extra_body": {"temperature": 0},
                "thinking": {"type": "enabled", "budget_tokens": 1024}}  # fmt: skip

@@ -1,14 +1,12 @@
 """Questions in no API's form, and how they are answered."""
 
 import asyncio
-import logging
 import math
 import threading
-import traceback
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
 
@@ -18,13 +16,14 @@ from swiftlet.engine import AnswerOptions, Engine
 from swiftlet.generation import Constraint
 from swiftlet.prompt import Prompt, PromptTooLong
 from swiftlet.records import Completion, TokenLogprob
-from swiftlet.server.errors import ApiError
+from swiftlet.server.errors import ApiError, log_failure
 from swiftlet.server.metrics import Metrics
 from swiftlet.server.queue import QueueFull, TurnQueue
 from swiftlet.server.settings import Settings
 from swiftlet.thinking import begins_thinking
 
-_log = logging.getLogger("swiftlet.server")
+if TYPE_CHECKING:
+    from swiftlet.grammar import CallForm, GrammarCompiler
 
 _SECONDS_AN_ANSWER = 15.0  # a guess, before there is an answer to measure
 
@@ -153,7 +152,7 @@ class Answers:
         self.engine = engine
         self._metrics = metrics
         self.queue: TurnQueue[Job] = TurnQueue(self._answer, settings.max_waiting, settings.max_waiting_each)
-        self._compiler: Any = None
+        self._compiler: GrammarCompiler | None = None
         self._compiling = threading.Lock()
         self._call_form = _call_form(engine)
         self._seconds = _SECONDS_AN_ANSWER  # that an answer takes, roughly
@@ -210,23 +209,25 @@ class Answers:
             return None
         with self._compiling:
             if self._compiler is None:
-                from swiftlet.grammar import GrammarCompiler
-
-                config = self.engine.config
-                self._compiler = GrammarCompiler(self.engine.tokenizer, config["vocab_size"], config["eos_token_ids"])
-        constraint: Constraint
+                self._compiler = self._make_compiler()
         if question.tools:
             must = question.must_call
-            constraint = self._compiler.function_call(
+            return self._compiler.function_call(
                 [tool for tool in question.tools if not must or tool["function"]["name"] in must],
                 form=self._call_form,
                 several=question.parallel_calls,
                 or_schema=None if must else question.schema,
                 in_thoughts=begun,
             )
-        else:
-            constraint = self._compiler.json_schema(question.schema, in_thoughts=begun)
-        return constraint
+        return self._compiler.json_schema(question.schema, in_thoughts=begun)
+
+    def _make_compiler(self) -> "GrammarCompiler":
+        """Takes seconds and memory with a large vocabulary. The experts give it up first: the ceiling holds."""
+        from swiftlet.grammar import BYTES_PER_TOKEN, GrammarCompiler
+
+        config = self.engine.config
+        self.engine.set_memory(self.engine.plan["ceiling"] - BYTES_PER_TOKEN * config["vocab_size"])
+        return GrammarCompiler(self.engine.tokenizer, config["vocab_size"], config["eos_token_ids"])
 
     # In the thread that answers
 
@@ -239,9 +240,7 @@ class Answers:
             status = 400 if isinstance(error, _core.InputError) else 500
             job.post(Failed(ApiError(status, str(error))))
         except Exception as error:
-            # The message of such an error may hold what was said: the log gets the place only.
-            place = "".join(traceback.format_tb(error.__traceback__))
-            _log.error("an answer failed with %s\n%s", type(error).__name__, place)
+            log_failure("an answer", error)
             job.post(Failed(ApiError(500, "the answer failed for a reason that is not the request's")))
 
     def _generate(self, job: Job) -> Done:
@@ -298,6 +297,8 @@ def refusals() -> Iterator[None]:
         raise ApiError(400, str(error), "messages", "context_length_exceeded") from None
     except _core.InputError as error:
         raise ApiError(400, str(error)) from None
+    except SwiftletError as error:
+        raise ApiError(500, str(error)) from None
 
 
 def _first_call(events: list[AnswerEvent]) -> list[AnswerEvent]:
@@ -305,7 +306,7 @@ def _first_call(events: list[AnswerEvent]) -> list[AnswerEvent]:
     return [event for event in events if getattr(event, "index", 0) == 0]
 
 
-def _call_form(engine: Engine) -> Any:
+def _call_form(engine: Engine) -> "CallForm":
     """How the model's template has it write calls: "xml" or "json"."""
     call = {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": {"a": "b"}}}]}
     try:

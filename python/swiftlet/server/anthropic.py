@@ -203,7 +203,7 @@ class _Reply:
                         yield _event("content_block_delta", index=index, delta=delta)
 
 
-def _event(name: str, **data: Any) -> bytes:
+def _event(name: str, /, **data: Any) -> bytes:
     return event({"type": name, **data}, name)
 
 

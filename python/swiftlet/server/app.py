@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from typing import Any
 
 from starlette.applications import Starlette
@@ -21,7 +22,7 @@ from swiftlet.server.anthropic import count_tokens, messages
 from swiftlet.server.chat import chat_completions
 from swiftlet.server.common import check_model, now
 from swiftlet.server.completions import completions
-from swiftlet.server.errors import ApiError, json_bytes
+from swiftlet.server.errors import ApiError, json_bytes, log_failure
 from swiftlet.server.metrics import Metrics
 from swiftlet.server.page import page_file
 from swiftlet.server.responses import Conversations, responses
@@ -43,12 +44,18 @@ def make_app(engine: Engine, settings: Settings) -> ASGIApp:
 
     def api(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
         async def endpoint(request: Request) -> Response:
-            return await handler(request, answers, settings, client_of(request.scope))
+            try:
+                return await handler(request, answers, settings, client_of(request.scope))
+            except (ApiError, HTTPException):
+                raise
+            except Exception as error:
+                log_failure("a request", error)
+                raise ApiError(500, "the request failed for a reason that is not its own") from None
 
         return endpoint
 
-    async def answer_responses(request: Request) -> Response:
-        return await responses(request, answers, settings, client_of(request.scope), conversations)
+    async def answer_responses(request: Request, answers: Answers, settings: Settings, client: str) -> Response:
+        return await responses(request, answers, settings, client, conversations)
 
     def model_object(name: str) -> dict[str, Any]:
         return {
@@ -56,12 +63,17 @@ def make_app(engine: Engine, settings: Settings) -> ASGIApp:
             "object": "model",
             "created": created,
             "owned_by": "swiftlet",
+            # The rest is what Anthropic's clients look for, and others.
+            "type": "model",
+            "display_name": name,
+            "created_at": datetime.fromtimestamp(created, UTC).isoformat(),
             "max_model_len": engine.context,
         }
 
     async def models(request: Request) -> Response:
         names = [settings.name, *(name for name in settings.aliases if name != "*")]
-        return _json({"object": "list", "data": [model_object(name) for name in names]})
+        listed = {"first_id": names[0], "last_id": names[-1], "has_more": False}
+        return _json({"object": "list", "data": [model_object(name) for name in names], **listed})
 
     async def model(request: Request) -> Response:
         name = request.path_params["name"]
@@ -82,7 +94,7 @@ def make_app(engine: Engine, settings: Settings) -> ASGIApp:
     routes = [
         Route("/v1/chat/completions", api(chat_completions), methods=["POST"]),
         Route("/v1/completions", api(completions), methods=["POST"]),
-        Route("/v1/responses", answer_responses, methods=["POST"]),
+        Route("/v1/responses", api(answer_responses), methods=["POST"]),
         Route("/v1/messages", api(messages), methods=["POST"]),
         Route("/v1/messages/count_tokens", api(count_tokens), methods=["POST"]),
         Route("/v1/models", models),
@@ -109,7 +121,7 @@ def make_app(engine: Engine, settings: Settings) -> ASGIApp:
         routes=routes,
         lifespan=lifespan,
         middleware=middleware,
-        exception_handlers={ApiError: _refuse, HTTPException: _refuse, Exception: _fail},
+        exception_handlers={ApiError: _refuse, HTTPException: _refuse},
     )
     return _Watched(app, metrics, {route.path for route in routes})
 
@@ -154,8 +166,3 @@ async def _refuse(request: Request, error: Exception) -> Response:
         error = ApiError(error.status_code, words.get(error.status_code, error.detail))
     assert isinstance(error, ApiError)
     return error.response(request.url.path)
-
-
-async def _fail(request: Request, error: Exception) -> Response:
-    _log.error("a request failed with %s", type(error).__name__)
-    return ApiError(500, "the server failed for a reason that is not the request's").response(request.url.path)

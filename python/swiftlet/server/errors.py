@@ -1,10 +1,14 @@
 """Errors as the clients of each API expect them."""
 
 import json
+import logging
+import traceback
 from dataclasses import dataclass
 from typing import Any
 
 from starlette.responses import Response
+
+_log = logging.getLogger("swiftlet.server")
 
 # Names of the kinds of error, by status: OpenAI's and Anthropic's.
 _OPENAI_TYPES = {429: "rate_limit_error", 500: "server_error", 503: "server_error"}
@@ -22,6 +26,12 @@ _ANTHROPIC_TYPES = {
 def json_bytes(value: Any) -> bytes:
     """Compact JSON in UTF-8. Half surrogate pairs, which UTF-8 cannot hold, become question marks."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode("utf-8", "replace")
+
+
+def log_failure(what: str, error: Exception) -> None:
+    """Logs an error that nobody expected. Its message may hold what was said, so only its kind and place are told."""
+    place = "".join(traceback.format_tb(error.__traceback__))
+    _log.error("%s failed with %s\n%s", what, type(error).__name__, place)
 
 
 @dataclass

@@ -247,7 +247,7 @@ class _Reply:
         name = "response.completed" if self._response()["status"] == "completed" else "response.incomplete"
         yield self._event(name, response=self._response())
 
-    def _event(self, name: str, **data: Any) -> bytes:
+    def _event(self, name: str, /, **data: Any) -> bytes:
         self._sequence += 1
         return event({"type": name, "sequence_number": self._sequence - 1, **data}, name)
 

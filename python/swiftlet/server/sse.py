@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from swiftlet.server.errors import json_bytes
+from swiftlet.server.errors import json_bytes, log_failure
 
 _GONE = 499  # what nobody will read
 
@@ -44,8 +44,14 @@ class EventStream(Response):
 
     async def _send(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        async for data in self._events:
-            await send({"type": "http.response.body", "body": data, "more_body": True})
+        try:
+            async for data in self._events:
+                await send({"type": "http.response.body", "body": data, "more_body": True})
+        except OSError:
+            raise
+        except Exception as error:
+            log_failure("a stream", error)
+            raise RuntimeError("a stream failed") from None  # breaks the connection: the answer is not complete
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
