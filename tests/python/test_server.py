@@ -316,8 +316,10 @@ def test_signs_of_life(engine, core):
         first = pool.submit(stream, address)
         assert hold.reached.wait(10)
         second = pool.submit(stream, address)
+        wait_until(lambda: json.loads(request(address, "/stats")[2])["waiting"] == 1)
         third = pool.submit(stream, address, MESSAGES, max_tokens=9)
-        time.sleep(0.4)
+        wait_until(lambda: json.loads(request(address, "/stats")[2])["waiting"] == 2)
+        time.sleep(0.5)
         hold.go.set()
         comments = first.result()[1]
         assert any(comment.startswith("prefill, 0 of ") for comment in comments)

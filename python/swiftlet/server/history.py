@@ -31,6 +31,8 @@ def text_of(content: Any, param: str, kinds: tuple[str, ...] = ("text",)) -> str
     """The text of a message's content, which is text or a list of parts of these kinds."""
     if content is None or isinstance(content, str):
         return content or ""
+    if not isinstance(content, list) or not all(isinstance(part, dict) for part in content):
+        raise ApiError(400, "the content must be text or a list of parts", param, "invalid_value")
     texts = []
     for i, part in enumerate(content):
         if part.get("type") == "refusal":

@@ -153,7 +153,7 @@ def _turns(items: list[Item]) -> list[dict[str, Any]]:
     for i, item in enumerate(items):
         kind, where = item.get("type", "message"), f"input[{i}]"
         if kind == "message":
-            text = text_of(_list_or_text(item.get("content"), where), f"{where}.content", _TEXT_PARTS)
+            text = text_of(item.get("content"), f"{where}.content", _TEXT_PARTS)
             role = item.get("role")
             if role not in ("user", "assistant", "system", "developer"):
                 raise ApiError(400, f"there is no role {role!r}", f"{where}.role", "invalid_value")
@@ -163,7 +163,7 @@ def _turns(items: list[Item]) -> list[dict[str, Any]]:
                 turns.append({"role": role, "content": text})
         elif kind == "reasoning":
             parts = item.get("content") or item.get("summary") or []
-            thoughts = text_of(_list_or_text(parts, where), f"{where}.content", _TEXT_PARTS)
+            thoughts = text_of(parts, f"{where}.content", _TEXT_PARTS)
             if thoughts:
                 turn = of_assistant()
                 turn["reasoning_content"] = turn.get("reasoning_content", "") + thoughts
@@ -172,19 +172,11 @@ def _turns(items: list[Item]) -> list[dict[str, Any]]:
             call = function_call(str(item.get("call_id", "")), str(item.get("name", "")), str(given or ""))
             of_assistant().setdefault("tool_calls", []).append(call)
         elif kind in ("function_call_output", "custom_tool_call_output"):
-            result = text_of(_list_or_text(item.get("output"), where), f"{where}.output", _TEXT_PARTS)
+            result = text_of(item.get("output"), f"{where}.output", _TEXT_PARTS)
             turns.append({"role": "tool", "tool_call_id": str(item.get("call_id", "")), "content": result})
         else:
             raise ApiError(400, f"items of type {kind!r} are not supported", where, "invalid_value")
     return turns
-
-
-def _list_or_text(content: Any, where: str) -> Any:
-    if content is None or isinstance(content, str):
-        return content
-    if isinstance(content, list) and all(isinstance(part, dict) for part in content):
-        return content
-    raise ApiError(400, "the content must be text or a list of parts", where, "invalid_value")
 
 
 class _Reply:
