@@ -18,6 +18,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backend/weights.h"
@@ -62,6 +63,12 @@ struct Routes {
   int k = 0;
   std::vector<int32_t> experts;
   std::vector<float> weights;
+};
+
+// The largest logits of a token, falling, ties by lower id, and log(sum(exp(logit))) over the vocabulary.
+struct TopLogits {
+  std::vector<std::pair<float, int32_t>> best;
+  float log_sum_exp = 0;
 };
 
 // A token that chose an expert.
@@ -148,6 +155,10 @@ class Backend {
 
   // lm_head(rms_norm(x)) of tokens first .. first + count - 1, [count, vocab] f32.
   virtual void logits(const HeadWeights& head, int first, int count, float* out) = 0;
+  // The `count` largest of one token's logits, without bringing all of them to the CPU: up to most_top_logits(), which
+  // is 0 where that saves nothing. log_sum_exp is NaN if a logit is not finite.
+  virtual int most_top_logits() const { return 0; }
+  virtual TopLogits top_logits(const HeadWeights& /*head*/, int /*token*/, int /*count*/) { return {}; }
   // x of the last chunk, [T, hidden] (tests look at it between layers).
   virtual void hidden(float* out, int tokens) = 0;
   // Whether calls are queued: then what they were given (slots, states, buffers) is in use until finish(), or any other

@@ -170,7 +170,7 @@ Generation::Generation(std::shared_ptr<Session> session, std::vector<int32_t> pr
   std::ranges::sort(boundaries_, {}, &Boundary::position);
 }
 
-void Generation::prefill(const Interrupt& interrupt) {
+void Generation::prefill(const Interrupt& interrupt, const ReadLogits& read) {
   Engine& engine = *session_->engine_;
   engine.resume(*session_, prompt_);
   number_ = ++session_->generation_;
@@ -206,8 +206,8 @@ void Generation::prefill(const Interrupt& interrupt) {
   while (session_->position() < total) {
     const int64_t begin = session_->position(), end = end_of_chunk();
     layer = 0;
-    engine.feed(*session_, std::span(prompt_).subspan(size_t(begin), size_t(end - begin)), end == total ? 1 : 0,
-                engine.logits_.data(), hooks);
+    const auto ids = std::span(prompt_).subspan(size_t(begin), size_t(end - begin));
+    engine.feed(*session_, ids, end == total ? read : ReadLogits{}, hooks);
     stats_.prefill.tokens += end - begin;
     const bool at_boundary = boundary != boundaries_.end() && boundary->position == end;
     if (end == total || (!at_boundary && end - kept < kSnapshotInterval)) continue;
@@ -229,20 +229,31 @@ GeneratedToken Generation::next(const Interrupt& interrupt, std::span<const uint
   Engine& engine = *session_->engine_;
   GeneratedToken out;
   const ComputeLock lock(engine);
+  // Where a few of the logits decide, a GPU finds them itself.
+  const int candidates = mask.empty() ? sampler_.candidates() : 0;
+  const bool few = candidates > 0 && candidates <= engine.backend_->most_top_logits();
+  TopLogits top;
+  const ReadLogits read = [&](int last, const ForwardHooks& hooks) {
+    if (few)
+      top = engine.model_->top_logits(last, candidates, hooks);
+    else
+      engine.model_->logits(last, 1, engine.logits_.data(), hooks);
+  };
+  const auto sample = [&] { return few ? sampler_.sample(top) : sampler_.sample(engine.logits_, mask); };
   try {
     if (!last_) {
-      prefill(interrupt);
-      out.token = sampler_.sample(engine.logits_, mask);
+      prefill(interrupt, read);
+      out.token = sample();
     } else {
       if (session_->generation_ != number_)
         fail(ErrorKind::Input, "another generation or a reset has taken the session since: this one cannot go on");
       const double before = stats_.decode.seconds;
       {
         const PhaseTimer timer(stats_.decode, *engine.store_);
-        engine.feed(*session_, std::span(&*last_, 1), 1, engine.logits_.data(), {});
+        engine.feed(*session_, std::span(&*last_, 1), read, {});
       }
       engine.prefetch_.decoded(stats_.decode.seconds - before);
-      out.token = sampler_.sample(engine.logits_, mask);
+      out.token = sample();
       stats_.decode.tokens++;
     }
   } catch (...) {
@@ -348,8 +359,7 @@ void Engine::check_ids(std::span<const int32_t> ids) const {
       fail(ErrorKind::Input, "token id ", id, " is outside the vocabulary of ", config_.vocab_size);
 }
 
-void Engine::feed(Session& session, std::span<const int32_t> ids, int wanted, float* logits,
-                  const ForwardHooks& hooks) {
+void Engine::feed(Session& session, std::span<const int32_t> ids, const ReadLogits& read, const ForwardHooks& hooks) {
   recover_from_pressure();
   session.valid_ = false;
   ForwardHooks all = hooks;
@@ -360,10 +370,10 @@ void Engine::feed(Session& session, std::span<const int32_t> ids, int wanted, fl
     };
   model_->set_prefetch(prefetch_.on());
   model_->forward(session.state_, ids, all);
-  const int first = int(ids.size()) - wanted;
-  for (int i = 0; i < wanted; i += kLogitRows)
-    model_->logits(first + i, std::min(kLogitRows, wanted - i), logits + int64_t(i) * config_.vocab_size, all);
-  if (wanted == 0) model_->finish(all);
+  if (read)
+    read(int(ids.size()) - 1, all);
+  else
+    model_->finish(all);
   if (trace_) trace_->end_chunk(int(ids.size()));
   session.tokens_.insert(session.tokens_.end(), ids.begin(), ids.end());
   session.valid_ = true;
@@ -402,7 +412,14 @@ void Engine::forward(Session& session, std::span<const int32_t> ids, float* logi
   for (size_t begin = 0; begin < ids.size(); begin += size_t(plan_.chunk)) {
     const auto chunk = ids.subspan(begin, std::min(ids.size() - begin, size_t(plan_.chunk)));
     tokens = int(chunk.size());
-    feed(session, chunk, tokens, logits + int64_t(begin) * config_.vocab_size, hooks);
+    float* out = logits + int64_t(begin) * config_.vocab_size;
+    feed(
+        session, chunk,
+        [&](int last, const ForwardHooks& all) {
+          for (int i = 0; i <= last; i += kLogitRows)
+            model_->logits(i, std::min(kLogitRows, last + 1 - i), out + int64_t(i) * config_.vocab_size, all);
+        },
+        hooks);
   }
 }
 

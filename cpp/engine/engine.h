@@ -101,6 +101,9 @@ struct Boundary {
 // Asked several times a second during a prefill; true, or an exception, stops there.
 using Interrupt = std::function<bool()>;
 
+// Takes what is wanted of the logits of a chunk, of which `last` is the last token, from the model; empty: nothing is.
+using ReadLogits = std::function<void(int last, const ForwardHooks& hooks)>;
+
 class Generation {
  public:
   // See Engine::generate.
@@ -116,7 +119,7 @@ class Generation {
   double prefill_progress() const { return progress_; }  // 0 to 1
 
  private:
-  void prefill(const Interrupt& interrupt);
+  void prefill(const Interrupt& interrupt, const ReadLogits& read);
   bool is_end(int32_t id) const;
 
   uint64_t number_ = 0;  // of this generation in its session, once it has begun
@@ -209,8 +212,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
   Engine(const std::string& path, const EngineOptions& options);
 
-  // Feeds up to a chunk of ids; `logits` of the last `wanted` of them.
-  void feed(Session& session, std::span<const int32_t> ids, int wanted, float* logits, const ForwardHooks& hooks);
+  // Feeds up to a chunk of ids.
+  void feed(Session& session, std::span<const int32_t> ids, const ReadLogits& read, const ForwardHooks& hooks);
   void resume(Session& session, std::span<const int32_t> prompt);
   void check_ids(std::span<const int32_t> ids) const;
   void add_sessions(int delta);

@@ -95,9 +95,13 @@ SampledToken Sampler::sample(std::span<float> logits, std::span<const uint32_t> 
   token.id = choose(logits);
   token.logprob = raw.empty() ? std::nanf("") : float(raw[token.id] - normalizer);
 
-  if (!seen_.empty()) seen_[token.id] = 1;
-  answer_counts_[token.id]++;
+  count(token.id);
   return token;
+}
+
+void Sampler::count(int32_t id) {
+  if (!seen_.empty()) seen_[id] = 1;
+  answer_counts_[id]++;
 }
 
 void Sampler::adjust(std::span<float> logits) const {
@@ -112,18 +116,45 @@ void Sampler::adjust(std::span<float> logits) const {
 
 int32_t Sampler::choose(std::span<float> logits) {
   if (params_.temperature == 0) return int32_t(std::ranges::max_element(logits) - logits.begin());
-
-  const float max = *std::ranges::max_element(logits);
   candidates_.clear();
   for (size_t i = 0; i < logits.size(); i++)
-    if (std::isfinite(logits[i]))
-      candidates_.emplace_back(std::exp((logits[i] - max) / params_.temperature), int32_t(i));
-
-  // top-k keeps the k largest; what follows works on them, largest first, and stops as early as it can.
-  if (params_.top_k > 0 && params_.top_k < int64_t(candidates_.size())) {
-    std::nth_element(candidates_.begin(), candidates_.begin() + params_.top_k - 1, candidates_.end(), better);
-    candidates_.resize(params_.top_k);
+    if (std::isfinite(logits[i])) candidates_.emplace_back(logits[i], int32_t(i));
+  if (params_.top_k > 0) {
+    const auto keep = std::min<size_t>(params_.top_k, candidates_.size());
+    std::partial_sort(candidates_.begin(), candidates_.begin() + std::ptrdiff_t(keep), candidates_.end(), better);
+    candidates_.resize(keep);
   }
+  return draw();
+}
+
+int Sampler::candidates() const {
+  const bool adjusted =
+      !params_.logit_bias.empty() || !seen_.empty() || params_.presence_penalty != 0 || params_.frequency_penalty != 0;
+  const int64_t deciding = params_.temperature == 0 ? 1 : params_.top_k;
+  if (adjusted || deciding == 0 || deciding > std::numeric_limits<int>::max()) return 0;
+  return std::max(int(deciding), params_.logprobs);
+}
+
+SampledToken Sampler::sample(const TopLogits& top) {
+  SampledToken token;
+  for (int i = 0; i < std::min(params_.logprobs, int(top.best.size())); i++)
+    token.top_logprobs.emplace_back(top.best[size_t(i)].second, top.best[size_t(i)].first - top.log_sum_exp);
+  if (params_.temperature == 0) {
+    token.id = top.best.front().second;
+  } else {
+    candidates_.assign(top.best.begin(), top.best.begin() + std::min<int64_t>(params_.top_k, int64_t(top.best.size())));
+    token.id = draw();
+  }
+  const auto chosen = std::ranges::find(top.best, token.id, &std::pair<float, int32_t>::second);
+  token.logprob = params_.logprobs >= 0 ? chosen->first - top.log_sum_exp : std::nanf("");
+  count(token.id);
+  return token;
+}
+
+// Draws from the candidates, which hold logits.
+int32_t Sampler::draw() {
+  const float max = std::ranges::max_element(candidates_)->first;
+  for (auto& c : candidates_) c.first = std::exp((c.first - max) / params_.temperature);
   double total = 0;
   for (const auto& c : candidates_) total += c.first;
 

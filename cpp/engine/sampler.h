@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "backend/backend.h"
+
 namespace swiftlet {
 
 struct SamplingParams {
@@ -22,8 +24,8 @@ struct SamplingParams {
   uint64_t seed = 0;
   int logprobs = -1;  // -1: none; n: of the token and of the n likeliest
   bool ignore_eos = false;
-  std::map<int32_t, float> logit_bias;  // added first
-  std::vector<int32_t> stop_token_ids;
+  std::map<int32_t, float> logit_bias{};  // added first
+  std::vector<int32_t> stop_token_ids{};
 };
 
 struct SampledToken {
@@ -44,15 +46,22 @@ class Sampler {
   // chosen. Empty: all may be. Throws ErrorKind::Input if it allows none.
   SampledToken sample(std::span<float> logits, std::span<const uint32_t> mask = {});
 
+  // How many of the largest logits are enough to choose the same token; 0: it takes all of them.
+  int candidates() const;
+  // Chooses from as many as candidates() says.
+  SampledToken sample(const TopLogits& top);
+
  private:
   int32_t choose(std::span<float> logits);
+  int32_t draw();
+  void count(int32_t id);
   void adjust(std::span<float> logits) const;
 
   SamplingParams params_;
   std::mt19937_64 random_;
   std::vector<char> seen_;  // [vocab]: in prompt or answer; empty without a repetition penalty
   std::map<int32_t, int64_t> answer_counts_;
-  std::vector<std::pair<float, int32_t>> candidates_;
+  std::vector<std::pair<float, int32_t>> candidates_;  // (logit, then its weight; id)
 };
 
 }  // namespace swiftlet

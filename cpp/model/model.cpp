@@ -46,6 +46,12 @@ ExpertPlan plan_experts(const Routes& routes, int num_experts) {
   return plan;
 }
 
+void check_finite(float logit) {
+  if (!std::isfinite(logit))
+    fail(ErrorKind::Numeric, "the model computed ", logit,
+         " as a logit: its weights are damaged or hold NaN; run `swiftlet verify` on the container");
+}
+
 }  // namespace
 
 Model::Model(const ModelConfig& config, const ModelWeights& weights, Backend& backend, ExpertStore& store,
@@ -156,10 +162,14 @@ void Model::finish(const ForwardHooks& hooks) {
 void Model::logits(int first, int count, float* out, const ForwardHooks& hooks) {
   backend_.logits(weights_.head, first, count, out);
   settle(hooks);
-  for (int64_t i = 0; i < count * config_.vocab_size; i++)
-    if (!std::isfinite(out[i]))
-      fail(ErrorKind::Numeric, "the model computed ", out[i],
-           " as a logit: its weights are damaged or hold NaN; run `swiftlet verify` on the container");
+  for (int64_t i = 0; i < count * config_.vocab_size; i++) check_finite(out[i]);
+}
+
+TopLogits Model::top_logits(int token, int count, const ForwardHooks& hooks) {
+  TopLogits top = backend_.top_logits(weights_.head, token, count);
+  settle(hooks);
+  check_finite(top.log_sum_exp);
+  return top;
 }
 
 }  // namespace swiftlet

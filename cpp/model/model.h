@@ -39,6 +39,9 @@ class Model {
   // not finite.
   void logits(int first, int count, float* out, const ForwardHooks& hooks = {});
 
+  // The largest logits of one token of the last chunk; see Backend::top_logits. Throws ErrorKind::Numeric likewise.
+  TopLogits top_logits(int token, int count, const ForwardHooks& hooks = {});
+
   // Waits for the backend. Until this, logits() or the next forward(), experts of the last layers stay pinned, and
   // routes of layers that were followed without a wait are not reported to hooks.after_route.
   void finish(const ForwardHooks& hooks = {});

@@ -1,7 +1,10 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <random>
+#include <random>
 #include <set>
 
 #include "base/error.h"
@@ -198,4 +201,53 @@ TEST_CASE("sampler: values outside their range are refused by name") {
   refused([](auto& p) { p.logprobs = 6; }, "logprobs");
   refused([](auto& p) { p.logit_bias = {{5, 1.0f}}; }, "logit_bias");
   refused([](auto& p) { p.logit_bias = {{1, 101.0f}}; }, "logit_bias");
+}
+
+namespace {
+
+TopLogits top_of(const std::vector<float>& logits, int count) {
+  TopLogits top;
+  for (size_t i = 0; i < logits.size(); i++) top.best.emplace_back(logits[i], int32_t(i));
+  std::ranges::sort(top.best, [](const auto& a, const auto& b) {
+    return a.first > b.first || (a.first == b.first && a.second < b.second);
+  });
+  double sum = 0;
+  for (const float l : logits) sum += std::exp(double(l));
+  top.log_sum_exp = float(std::log(sum));
+  top.best.resize(size_t(count));
+  return top;
+}
+
+}  // namespace
+
+TEST_CASE("the largest logits choose the same tokens as all of them") {
+  std::mt19937 random(5);
+  std::normal_distribution<float> normal(0, 3);
+  for (SamplingParams params : {SamplingParams{.temperature = 0}, SamplingParams{.temperature = 0, .logprobs = 4},
+                                SamplingParams{.temperature = 0.7f, .top_k = 20},
+                                SamplingParams{.temperature = 1.3f, .top_p = 0.8f, .top_k = 20, .logprobs = 3},
+                                SamplingParams{.temperature = 1, .top_k = 7, .min_p = 0.1f}}) {
+    params.seed = 11;
+    Sampler all(params, {}, 500), few(params, {}, 500);
+    const int count = few.candidates();
+    REQUIRE(count > 0);
+    for (int step = 0; step < 50; step++) {
+      std::vector<float> logits(500);
+      for (float& l : logits) l = std::round(normal(random) * 4) / 4;  // with ties
+      const TopLogits top = top_of(logits, count);
+      const SampledToken a = all.sample(logits), b = few.sample(top);
+      CHECK(a.id == b.id);
+      CHECK(std::isnan(a.logprob) == std::isnan(b.logprob));
+      if (!std::isnan(a.logprob)) CHECK(a.logprob == doctest::Approx(b.logprob).epsilon(1e-4));
+      REQUIRE(a.top_logprobs.size() == b.top_logprobs.size());
+      for (size_t i = 0; i < a.top_logprobs.size(); i++) CHECK(a.top_logprobs[i].first == b.top_logprobs[i].first);
+    }
+  }
+}
+
+TEST_CASE("what needs all logits says so") {
+  for (SamplingParams params :
+       {SamplingParams{}, SamplingParams{.temperature = 0, .presence_penalty = 1},
+        SamplingParams{.top_k = 5, .repetition_penalty = 1.1f}, SamplingParams{.top_k = 5, .logit_bias = {{3, 1.0f}}}})
+    CHECK(Sampler(params, {}, 100).candidates() == 0);
 }

@@ -218,6 +218,32 @@ class GpuBackend final : public Backend {
     }
   }
 
+  int most_top_logits() const override { return kMaxTop; }
+  TopLogits top_logits(const HeadWeights& head, int token, int count) override {
+    check_tokens(token + 1);
+    const Scratch& s = gpu_.scratch;
+    const int64_t hidden = gpu_.config.hidden_size, vocab = head.lm_head.rows;
+    count = int(std::min<int64_t>({count, kMaxTop, vocab}));
+    norm(gpu_, head.norm, *s.h, token, 1);
+    project(gpu_, std::array{Projection{&head.lm_head, 0}}, in(*s.h, uint64_t(token) * uint64_t(hidden)),
+            uint32_t(hidden), out(*s.logits), uint32_t(vocab), 1);
+    device_->barrier();
+    const TopLogitsArgs args{uint32_t(vocab), kTopSegment, ceil_div(vocab, kTopSegment), uint32_t(count)};
+    gpu::dispatch(gpu_, {"head", "top_segment"}, {},
+                  {in(*s.logits), out(*s.top_values), out(*s.top_ids), out(*s.top_sums)}, args, {args.segments}, 256);
+    device_->barrier();
+    gpu::dispatch(gpu_, {"head", "top_logits"}, {},
+                  {in(*s.top_values), in(*s.top_ids), in(*s.top_sums), out(*s.best_values), out(*s.best_ids)}, args, {},
+                  32);
+    wait();
+    const auto* values = reinterpret_cast<const float*>(s.best_values->host());
+    const auto* ids = reinterpret_cast<const int32_t*>(s.best_ids->host());
+    TopLogits top;
+    for (int i = 0; i < count; ++i) top.best.emplace_back(values[i], ids[i]);
+    top.log_sum_exp = values[count];
+    return top;
+  }
+
   void hidden(float* to, int tokens) override {
     check_tokens(tokens);
     if (gpu_.residual != Residual::None) norm(gpu_, gpu_.last_norm, *gpu_.scratch.guess_h, 0, tokens);
