@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 #include <random>
-#include <random>
 #include <set>
 
 #include "base/error.h"
