@@ -3,7 +3,7 @@
 find_package(Python 3.11 REQUIRED COMPONENTS Interpreter)
 file(GLOB shaders CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/metal/*.metal)
 file(GLOB shader_headers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/metal/*.h)
-file(GLOB shader_tools CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tools/msl/*.py)
+file(GLOB shader_tools CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tools/msl/*.py ${CMAKE_SOURCE_DIR}/tools/msl/include/*.h)
 
 # Runs tools/msl with the arguments after `output`, which is in the build folder.
 function(msl what output)
@@ -20,6 +20,15 @@ endfunction()
 file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/shaders)
 msl(embed embedded_shaders.cpp ${shaders})
 target_sources(swiftlet_core PRIVATE ${CMAKE_BINARY_DIR}/shaders/embedded_shaders.cpp)
+
+# GPUs of NVIDIA: the driver and NVRTC are opened at run time, so that every Linux build can have them.
+if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
+  file(GLOB cuda_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/cpp/backend/gpu/cuda/*.cpp)
+  msl(embed-cuda embedded_cuda.cpp ${shaders})
+  target_sources(swiftlet_core PRIVATE ${cuda_sources} ${CMAKE_BINARY_DIR}/shaders/embedded_cuda.cpp)
+  target_compile_definitions(swiftlet_core PUBLIC SWIFTLET_CUDA)
+  target_link_libraries(swiftlet_core PUBLIC ${CMAKE_DL_LIBS})
+endif()
 
 # Shaders translated to C++, as an object library. Not under the house's options: their warnings are the lint's, and the
 # fibers that run them are no place for sanitizers. No contraction, as everywhere.

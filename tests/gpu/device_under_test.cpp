@@ -6,6 +6,9 @@
 #include "backend/gpu/emulated/emulated_device.h"
 #include "base/error.h"
 
+#ifdef SWIFTLET_CUDA
+#include "backend/gpu/cuda/cuda_device.h"
+#endif
 #ifdef SWIFTLET_METAL
 #include "backend/gpu/metal/metal_device.h"
 #endif
@@ -21,6 +24,10 @@ void on_devices(const std::function<void(Device&)>& test) {
 #ifdef SWIFTLET_METAL
   else if (name == "metal")
     devices.push_back(make_metal_device());
+#endif
+#ifdef SWIFTLET_CUDA
+  else if (name == "cuda")
+    devices.push_back(make_cuda_device());
 #endif
   else
     fail(ErrorKind::Input, "SWIFTLET_GPU_DEVICE: the tests have no device named ", name);

@@ -13,8 +13,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="msl", description=__doc__)
     parser.add_argument(
         "what",
-        choices=["cpu", "cuda", "index", "embed"],
-        help="cpu, cuda: one shader as C++ or CUDA C++; index: the list of translated shaders; embed: shaders as text",
+        choices=["cpu", "index", "embed", "embed-cuda"],
+        help="cpu: one shader as C++; index: the list of those; embed: shaders as text; embed-cuda: as CUDA C++",
     )
     parser.add_argument("shaders", nargs="+", type=Path)
     parser.add_argument("-I", dest="include", type=Path, required=True, help="the folder of their headers")
@@ -22,14 +22,17 @@ def main() -> int:
     options = parser.parse_args()
     shaders: list[Path] = options.shaders
     try:
-        if options.what == "index":
-            text = emit.index([path.stem for path in shaders])
-        elif options.what == "embed":
-            texts = {path.stem: load(path, options.include).text for path in shaders}
-            text = emit.embedded(texts, "shader_texts")
-        else:
-            emitter = emit.cpu if options.what == "cpu" else emit.cuda
-            text = emitter(parse(load(shaders[0], options.include)))
+        sources = [load(path, options.include) for path in shaders]
+        match options.what:
+            case "cpu":
+                text = emit.cpu(parse(sources[0]))
+            case "index":
+                text = emit.index([source.name for source in sources])
+            case "embed":
+                text = emit.embedded({source.name: source.text for source in sources}, "shader_texts")
+            case _:
+                texts = {source.name: emit.cuda(parse(source)) for source in sources}
+                text = emit.embedded({"prelude": emit.cuda_prelude(), **texts}, "cuda_texts")
     except MslError as error:
         print(error, file=sys.stderr)
         return 1

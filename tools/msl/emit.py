@@ -54,24 +54,28 @@ def cpu(shader: Shader) -> str:
     return "\n".join(out) + "\n"
 
 
+def cuda_prelude() -> str:
+    return load(INCLUDE / "msl_cuda.h", INCLUDE).text
+
+
 def cuda(shader: Shader) -> str:
-    """CUDA C++ for NVRTC, in one piece. -DMSL_ENTRY_name chooses the kernel, -DMSL_CONSTANT_i=v sets a constant."""
+    """CUDA C++ for NVRTC, after cuda_prelude(). -DMSL_ENTRY_name chooses a kernel, -DMSL_CONSTANT_i=v sets a constant,
+    -DMSL_THREADS=n, which need not be, limits its threadgroups."""
     out = ["#pragma nv_diag_suppress 177  // functions that this kernel does not use"]
     for constant in shader.constants:
+        missing = f"function_constant_{constant.name}_is_not_set"
         out.append(f"#ifdef MSL_CONSTANT_{constant.index}")
         out.append(f"#define MSL_VALUE_{constant.index} {{ return MSL_CONSTANT_{constant.index}; }}")
         out.append("#else")
-        out.append(f'extern "C" __device__ unsigned function_constant_{constant.name}_is_not_set();')
-        out.append(f"#define MSL_VALUE_{constant.index} {{ return function_constant_{constant.name}_is_not_set(); }}")
+        out.append(f'extern "C" __device__ unsigned {missing}();')
+        out.append(f"#define MSL_VALUE_{constant.index} {{ return {missing}(); }}")
         out.append("#endif")
-    out.append(load(INCLUDE / "msl_cuda.h", INCLUDE).text)
     out += ["namespace shader {", edited(shader.source.text, shader.edits), "}"]
     out.append(f'#line 1 "{shader.source.name} (generated)"')
     for kernel in shader.kernels:
         out.append(f"#ifdef MSL_ENTRY_{kernel.name}")
-        out.append(f'extern "C" __global__ void msl_entry_{kernel.name}(const __grid_constant__ msl::Args a) {{')
-        out.append(f"  {call(kernel)};")
-        out.append("}")
+        out.append('extern "C" __global__ void MSL_BOUNDS')
+        out.append(f"msl_entry_{kernel.name}(const __grid_constant__ msl::Args a) {{ {call(kernel)}; }}")
         out.append("#endif")
     return "\n".join(out) + "\n"
 

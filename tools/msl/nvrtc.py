@@ -41,9 +41,11 @@ def find_library() -> ctypes.CDLL | None:
     return None
 
 
-def compile_cuda(nvrtc: ctypes.CDLL, source: str, name: str, pipeline: Pipeline) -> bytes:
-    """The machine code of one kernel. Raises MslError with the compiler's messages."""
-    options = [f"-arch={ARCHITECTURE}", "-std=c++17", "-default-device", f"-DMSL_ENTRY_{pipeline.kernel}"]
+def compile_cuda(nvrtc: ctypes.CDLL, shader: str, name: str, pipeline: Pipeline) -> bytes:
+    """The machine code of one kernel, as cuda_device makes it. Raises MslError with the compiler's messages."""
+    source = emit.cuda_prelude() + shader
+    options = [f"-arch={ARCHITECTURE}", "-std=c++17", "-default-device", "-fmad=false"]
+    options.append(f"-DMSL_ENTRY_{pipeline.kernel}")
     options += [f"-DMSL_CONSTANT_{index}={value}u" for index, value in pipeline.constants]
     program = ctypes.c_void_p()
     if nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), name.encode(), 0, None, None) != 0:

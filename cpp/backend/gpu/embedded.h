@@ -11,6 +11,9 @@ struct EmbeddedText {
   std::string_view text;
 };
 
+// The shaders as a Metal compiler takes them.
 std::span<const EmbeddedText> shader_texts();
+// The shaders as CUDA C++, and "prelude", which goes before each.
+std::span<const EmbeddedText> cuda_texts();
 
 }  // namespace swiftlet::gpu

@@ -74,6 +74,11 @@ MSL_BUILTIN(ThreadsPerSimdgroup, 32, 0, 0)
 // use it don't link.
 #define MSL_FUNCTION_CONSTANT(name, index) MSL_FN uint name() MSL_VALUE_##index
 #define MSL_THREADGROUP __shared__
+#ifdef MSL_THREADS
+#define MSL_BOUNDS __launch_bounds__(MSL_THREADS)
+#else
+#define MSL_BOUNDS
+#endif
 #define MSL_THREADGROUP_INIT(name)
 
 #define INFINITY __int_as_float(0x7f800000)
