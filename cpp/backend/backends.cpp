@@ -4,6 +4,9 @@
 #include <span>
 
 #include "backend/cpu/cpu_backend.h"
+#ifdef SWIFTLET_CUDA
+#include "backend/gpu/cuda/cuda_device.h"
+#endif
 #include "backend/gpu/gpu_backend.h"
 #include "base/error.h"
 #ifdef SWIFTLET_EMULATED_GPU
@@ -21,6 +24,9 @@ struct Gpu {
 };
 
 constexpr Gpu kGpus[] = {
+#ifdef SWIFTLET_CUDA
+    {"cuda", gpu::cuda_available, gpu::make_cuda_device},
+#endif
 #ifdef SWIFTLET_EMULATED_GPU
     {"emulated", [] { return true; }, [] { return gpu::make_emulated_device({.order = gpu::emulated_order()}); }},
 #endif

@@ -116,6 +116,10 @@ int cuDeviceGet(int* device, int ordinal) {
   *device = 0;
   return ordinal == 0 ? kSuccess : 101;
 }
+int cuDeviceGetCount(int* count) {
+  *count = 1;
+  return kSuccess;
+}
 int cuDeviceGetName(char* name, int length, int) {
   std::snprintf(name, size_t(length), "fake");
   return kSuccess;
@@ -170,6 +174,11 @@ int cuMemHostGetDevicePointer_v2(unsigned long long* device, void* host, unsigne
 }
 int cuMemcpyHtoDAsync_v2(unsigned long long to, const void* from, size_t bytes, void* stream) {
   static_cast<Stream*>(stream)->push([=] { std::memcpy(reinterpret_cast<void*>(to), from, bytes); });
+  return need_context();
+}
+int cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, size_t bytes, void* stream) {
+  static_cast<Stream*>(stream)->push(
+      [=] { std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes); });
   return need_context();
 }
 int cuMemcpyDtoHAsync_v2(void* to, unsigned long long from, size_t bytes, void* stream) {

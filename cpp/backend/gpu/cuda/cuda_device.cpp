@@ -25,6 +25,9 @@ struct KernelArgs {
   alignas(16) std::byte arguments[256];
 };
 
+// What the driver keeps of a card's memory for a process: the rest of what is in use is somebody else's.
+constexpr uint64_t kMostOverhead = uint64_t(640) << 20;
+
 struct CudaContext {
   int device = 0;
   Handle context = nullptr;
@@ -112,6 +115,8 @@ class CudaDevice : public Device {
     check(driver().cuDeviceGetAttribute(&minor, kComputeCapabilityMinor, context_->device), "cuDeviceGetAttribute");
     architecture_ = "sm_" + std::to_string(major) + std::to_string(minor);
     nvrtc_version();  // that it is missing should be said now
+    const auto [free, total] = memory_info();
+    overhead_ = std::min<uint64_t>(total - free, kMostOverhead);
   }
 
   ~CudaDevice() override {
@@ -124,6 +129,11 @@ class CudaDevice : public Device {
   std::string description() const override { return "cuda (" + name_ + ")"; }
   // The shaders' simdgroup_matrix is made of shuffles here.
   bool matrix_units() const override { return false; }
+
+  std::optional<OwnMemory> own_memory() const override {
+    context_->use();
+    return OwnMemory{overhead_, memory_info().free};
+  }
 
   std::unique_ptr<Memory> allocate(size_t bytes, Placement placement) override {
     context_->use();
@@ -160,6 +170,28 @@ class CudaDevice : public Device {
   void clear(Memory& memory) override {
     context_->use();
     check(driver().cuMemsetD8Async(memory.address(), 0, memory.bytes(), context_->transfers), "cuMemsetD8Async");
+    context_->finish_transfers();
+  }
+
+  std::shared_ptr<std::byte> staging(size_t bytes) override {
+    context_->use();
+    std::shared_ptr<CudaMemory> memory = make_memory(bytes, Placement::Shared);
+    std::byte* const host = memory->host();
+    return {std::move(memory), host};
+  }
+  void upload(const Memory& to, uint64_t offset, const std::byte* from, size_t bytes) override {
+    context_->use();
+    check_range(to, offset, bytes);
+    check(driver().cuMemcpyHtoDAsync(to.address() + offset, from, bytes, context_->transfers), "cuMemcpyHtoDAsync");
+    context_->finish_transfers();
+  }
+  void copy(const Memory& to, uint64_t to_offset, const Memory& from, uint64_t from_offset, size_t bytes) override {
+    context_->use();
+    check_range(to, to_offset, bytes);
+    check_range(from, from_offset, bytes);
+    check(
+        driver().cuMemcpyDtoDAsync(to.address() + to_offset, from.address() + from_offset, bytes, context_->transfers),
+        "cuMemcpyDtoDAsync");
     context_->finish_transfers();
   }
 
@@ -242,6 +274,15 @@ class CudaDevice : public Device {
     Handle event;
   };
 
+  struct MemoryInfo {
+    size_t free, total;
+  };
+  static MemoryInfo memory_info() {
+    MemoryInfo info{};
+    check(driver().cuMemGetInfo(&info.free, &info.total), "cuMemGetInfo");
+    return info;
+  }
+
   std::unique_ptr<CudaMemory> make_memory(size_t bytes, Placement placement) {
     auto memory = std::make_unique<CudaMemory>();
     memory->context = context_;
@@ -309,6 +350,7 @@ class CudaDevice : public Device {
 
   std::shared_ptr<const CudaContext> context_;
   std::string name_;
+  uint64_t overhead_ = 0;
   std::string architecture_;  // "sm_90"
   std::map<std::string, std::unique_ptr<CudaPipeline>> pipelines_;
   bool queued_ = false;  // since the last commit
@@ -319,6 +361,17 @@ class CudaDevice : public Device {
 };
 
 }  // namespace
+
+bool cuda_available() {
+  try {
+    int count = 0;
+    if (driver().cuInit(0) != kSuccess || driver().cuDeviceGetCount(&count) != kSuccess || count == 0) return false;
+    nvrtc_version();
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
 
 std::unique_ptr<Device> make_cuda_device() { return std::make_unique<CudaDevice>(); }
 

@@ -12,4 +12,7 @@ namespace swiftlet::gpu {
 // The first card, or that of CUDA_VISIBLE_DEVICES. Throws ErrorKind::Input when the driver, a card or NVRTC is missing.
 std::unique_ptr<Device> make_cuda_device();
 
+// There is a card that make_cuda_device() would take.
+bool cuda_available();
+
 }  // namespace swiftlet::gpu

@@ -24,6 +24,7 @@ Driver load_driver() {
   LOAD(cuGetErrorName);
   LOAD(cuGetErrorString);
   LOAD(cuDeviceGet);
+  LOAD(cuDeviceGetCount);
   LOAD(cuDeviceGetName);
   LOAD(cuDeviceGetAttribute);
   LOAD(cuDevicePrimaryCtxRetain);
@@ -36,6 +37,7 @@ Driver load_driver() {
   LOAD(cuMemFreeHost);
   LOAD_V2(cuMemHostGetDevicePointer);
   LOAD_V2(cuMemcpyHtoDAsync);
+  LOAD_V2(cuMemcpyDtoDAsync);
   LOAD_V2(cuMemcpyDtoHAsync);
   LOAD(cuMemsetD8Async);
   LOAD(cuStreamCreate);

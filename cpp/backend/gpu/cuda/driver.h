@@ -33,6 +33,7 @@ struct Driver {
   int (*cuGetErrorName)(int result, const char** name);
   int (*cuGetErrorString)(int result, const char** text);
   int (*cuDeviceGet)(int* device, int ordinal);
+  int (*cuDeviceGetCount)(int* count);
   int (*cuDeviceGetName)(char* name, int length, int device);
   int (*cuDeviceGetAttribute)(int* value, int attribute, int device);
   int (*cuDevicePrimaryCtxRetain)(Handle* context, int device);
@@ -45,6 +46,7 @@ struct Driver {
   int (*cuMemFreeHost)(void* memory);
   int (*cuMemHostGetDevicePointer)(DevicePointer* device, void* host, unsigned flags);
   int (*cuMemcpyHtoDAsync)(DevicePointer to, const void* from, size_t bytes, Handle stream);
+  int (*cuMemcpyDtoDAsync)(DevicePointer to, DevicePointer from, size_t bytes, Handle stream);
   int (*cuMemcpyDtoHAsync)(void* to, DevicePointer from, size_t bytes, Handle stream);
   int (*cuMemsetD8Async)(DevicePointer memory, unsigned char value, size_t bytes, Handle stream);
   int (*cuStreamCreate)(Handle* stream, unsigned flags);
