@@ -4,7 +4,7 @@ import asyncio
 import math
 import threading
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -98,13 +98,17 @@ class Job:
     prompt_tokens: int
     begun: bool | None
     constraint: Constraint | None
-    client: str
     answers: "Answers"
     left: bool = False
     prefill: tuple[int, int] | None = None
     """Tokens of the prompt that are done, and their total, while the prefill runs."""
     _updates: asyncio.Queue[Update] = field(default_factory=asyncio.Queue)
     _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
+
+    @property
+    def client(self) -> str:
+        """Who asks."""
+        return self.question.client
 
     def leave(self) -> None:
         """The answer is of no use any more: the turn goes to the next one within moments."""
@@ -113,7 +117,7 @@ class Job:
 
     def post(self, update: Update) -> None:
         """Called by the thread that answers."""
-        if not self._loop.is_closed():
+        with suppress(RuntimeError):  # the loop is closed: the server has ended
             self._loop.call_soon_threadsafe(self._updates.put_nowait, update)
 
     async def updates(self) -> AsyncIterator[Update]:
@@ -159,9 +163,10 @@ class Answers:
 
     async def begin(self, question: Question) -> Job:
         """Queues a question. Raises ApiError: 400 for what cannot be answered, 429 or 503 if too many are waiting."""
-        tokens, begun, constraint = await anyio.to_thread.run_sync(self._prepare, question)
-        job = Job(question, tokens, begun, constraint, question.client, self)
         try:
+            self.queue.check(question.client)  # before there is work to do
+            tokens, begun, constraint = await anyio.to_thread.run_sync(self._prepare, question)
+            job = Job(question, tokens, begun, constraint, self)
             self.queue.put(job)
         except QueueFull as error:
             seconds = max(1, math.ceil(self._seconds))

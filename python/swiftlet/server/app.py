@@ -71,7 +71,7 @@ def make_app(engine: Engine, settings: Settings) -> ASGIApp:
         }
 
     async def models(request: Request) -> Response:
-        names = [settings.name, *(name for name in settings.aliases if name != "*")]
+        names = settings.names
         listed = {"first_id": names[0], "last_id": names[-1], "has_more": False}
         return _json({"object": "list", "data": [model_object(name) for name in names], **listed})
 

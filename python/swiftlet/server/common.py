@@ -25,7 +25,7 @@ def now() -> int:
 def check_model(name: str, settings: Settings) -> None:
     """Raises ApiError 404 for a model that is not here."""
     if name not in settings.names and "*" not in settings.aliases:
-        known = ", ".join(sorted(settings.names))
+        known = ", ".join(settings.names)
         raise ApiError(404, f"The model '{name}' does not exist; there is: {known}", "model", "model_not_found")
 
 

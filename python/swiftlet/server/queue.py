@@ -9,8 +9,9 @@ from typing import Generic, Protocol, TypeVar
 class Waiting(Protocol):
     """What can wait in the queue."""
 
-    client: str
-    """Who asks: those with more than one request do not keep the others waiting."""
+    @property
+    def client(self) -> str:
+        """Who asks: those with more than one request do not keep the others waiting."""
 
 
 Item = TypeVar("Item", bound=Waiting)
@@ -41,15 +42,21 @@ class TurnQueue(Generic[Item]):
         self._thread = threading.Thread(target=self._run, name="swiftlet-answers", daemon=True)
         self._thread.start()
 
+    def check(self, client: str) -> None:
+        """Raises QueueFull if there is no place for another item of this client."""
+        with self._changed:
+            waiting, own = self._count(), self._waiting.get(client, ())
+            if self._running is None and not waiting:
+                return
+            if waiting >= self._max_waiting:
+                raise QueueFull(waiting, own=False)
+            if self._max_waiting_each is not None and len(own) >= self._max_waiting_each:
+                raise QueueFull(len(own), own=True)
+
     def put(self, item: Item) -> None:
         """Queues an item. Raises QueueFull."""
         with self._changed:
-            waiting, own = self._count(), self._waiting.get(item.client, ())
-            idle = self._running is None and not waiting
-            if not idle and waiting >= self._max_waiting:
-                raise QueueFull(waiting, own=False)
-            if not idle and self._max_waiting_each is not None and len(own) >= self._max_waiting_each:
-                raise QueueFull(len(own), own=True)
+            self.check(item.client)
             self._waiting.setdefault(item.client, deque()).append(item)
             self._changed.notify()
 

@@ -22,7 +22,7 @@ from swiftlet.tool_calls import CallArguments, CallBegin, Text
 
 _TEXT_PARTS = ("input_text", "output_text", "text", "summary_text", "reasoning_text")
 _KEPT_RESPONSES = 256
-_KEPT_CHARACTERS = 16 * 1024 * 1024
+_KEPT_CHARACTERS = 4 * 1024 * 1024
 
 Item = dict[str, Any]
 _Events = list[tuple[str, dict[str, Any]]]  # names and contents

@@ -1,6 +1,6 @@
 """How a server behaves."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,8 @@ class Settings:
     keepalive_seconds: float = 5.0
     """A stream that has nothing to say tells after this time that it is alive."""
     chat_page: bool = True
-    names: frozenset[str] = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "names", frozenset((self.name, *self.aliases)))
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names that are listed, the main one first."""
+        return (self.name, *(alias for alias in self.aliases if alias != "*"))
