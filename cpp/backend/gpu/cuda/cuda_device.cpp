@@ -4,7 +4,6 @@
 #include <cstring>
 #include <deque>
 #include <map>
-#include <sstream>
 #include <utility>
 #include <vector>
 
@@ -196,10 +195,9 @@ class CudaDevice : public Device {
   }
 
   const Pipeline& pipeline(const Kernel& kernel, std::span<const Constant> constants) override {
-    std::ostringstream key;
-    key << kernel.file << "." << kernel.name;
-    for (const Constant& constant : constants) key << " " << constant.index << "=" << constant.value;
-    std::unique_ptr<CudaPipeline>& result = pipelines_[key.str()];
+    std::string key = std::string(kernel.file) + "." + kernel.name;
+    for (const Constant& each : constants) key += " " + std::to_string(each.index) + "=" + std::to_string(each.value);
+    std::unique_ptr<CudaPipeline>& result = pipelines_[key];
     if (!result) {
       auto pipeline = std::make_unique<CudaPipeline>();
       pipeline->file = kernel.file;
