@@ -103,7 +103,7 @@ class FakeEngine:
     def __init__(self, path, **options):
         self.path, self.options = path, options
         self.params = None
-        self.plan = {"text": "4 GB = weights + pool"}
+        self.plan = {"ceiling": 4 * 10**9, "text": "4 GB = weights + pool"}
         names = ("snapshots", "snapshot_bytes", "snapshots_on_disk", "snapshot_disk_bytes", "resident_set_bytes")
         self.stats = dict.fromkeys(names, 0)
         self.config = {

@@ -164,7 +164,7 @@ def test_stopping(engine, open_page, how):
         else:
             page.keyboard.press("Escape")
         status(page, "Stopped.")
-        wait_until(lambda: page.evaluate("fetch('/stats').then(r => r.json()).then(s => s.running)") == 0, seconds=2)
+        wait_until(lambda: page.evaluate("fetch('/stats').then(r => r.json()).then(s => s.running)") == 0)
         sync_api.expect(page.get_by_role("button", name="Send")).to_be_visible()
 
 

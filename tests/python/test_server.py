@@ -20,6 +20,7 @@ import pytest
 import fake_core
 import swiftlet
 from http_server import serving, wait_until
+from swiftlet.grammar import BYTES_PER_TOKEN
 from swiftlet.server.queue import QueueFull, TurnQueue
 
 IM_END = 450
@@ -223,6 +224,16 @@ def test_calls_as_blocks_of_a_message(engine):
     assert whole["stop_reason"] == events[-2]["delta"]["stop_reason"] == "tool_use"
 
 
+def test_memory_for_grammars_comes_out_of_the_ceiling(engine):
+    say(engine, '{"a": [1, true]}')
+    with serving(engine) as address:
+        assert both(address, response_format={"type": "json_object"})[0] == '{"a": [1, true]}'
+        assert engine._model.memory == 4 * 10**9 - BYTES_PER_TOKEN * fake_core.VOCAB
+        say(engine, "Hello")  # the core does not do as the mask says
+        events, _ = stream(address, response_format={"type": "json_object"})
+        assert "the grammar cannot go on" in json.loads(events[-1])["error"]["message"]
+
+
 def test_text_completions_are_plain_text(engine):
     say(engine, "<think>x</think> y")
     with serving(engine) as address:
@@ -353,10 +364,8 @@ def test_a_client_that_leaves_frees_its_place(engine, core, phase, streams):
     with serving(engine) as address:
         core.pause = staticmethod(pause)
         leave_after(address, CHAT, {"model": "demo", "messages": HI, "stream": streams, "max_tokens": 4000}, reached)
-        begin = time.monotonic()
         wait_until(lambda: json.loads(request(address, "/stats")[2])["running"] == 0)
-        assert time.monotonic() - begin < 1
-        assert steps[phase] < 1000
+        assert steps[phase] < 2000  # of 10,000
         core.layers = 4
         core.pause = staticmethod(lambda now: None)
         say(engine, "Still here")
@@ -376,7 +385,7 @@ def test_leaving_the_queue(engine, core):
         wait_until(lambda: json.loads(request(address, "/stats")[2])["waiting"] == 1)
         queued.set()
         thread.join()
-        wait_until(lambda: json.loads(request(address, "/stats")[2])["waiting"] == 0, seconds=1)
+        wait_until(lambda: json.loads(request(address, "/stats")[2])["waiting"] == 0)
         hold.go.set()
         first.result()
         assert hold.asked == core.layers  # the second one was never begun
@@ -592,7 +601,7 @@ def test_sigterm_lets_answers_finish(tmp_path):
         assert "Traceback" not in server.stderr.read()
 
 
-def test_the_command_says_what_is_wrong(capsys):
+def test_the_command_says_what_is_wrong(capsys, monkeypatch):
     from swiftlet.cli import main
 
     with socket.socket() as taken:
@@ -601,3 +610,7 @@ def test_the_command_says_what_is_wrong(capsys):
         assert main(["serve", "--port", str(taken.getsockname()[1])]) == 2
     assert "choose another with --port" in capsys.readouterr().err
     assert main(["serve", "--queue", "-1"]) == 2
+    monkeypatch.setitem(sys.modules, "swiftlet.server.run", None)
+    monkeypatch.delattr("swiftlet.server.run")
+    assert main(["serve"]) == 2
+    assert "pip install 'pyswiftlet[server]'" in capsys.readouterr().err

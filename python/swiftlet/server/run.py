@@ -16,6 +16,7 @@ from swiftlet.server.app import make_app
 from swiftlet.server.settings import Settings
 
 _BACKLOG = 512
+_IDLE_SECONDS = 60  # that a connection is kept for the client's next request
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -43,6 +44,7 @@ def make_server(engine: Engine, settings: Settings, *, drain_seconds: int) -> uv
         proxy_headers=False,
         server_header=False,
         ws="none",
+        timeout_keep_alive=_IDLE_SECONDS,
         timeout_graceful_shutdown=drain_seconds,
     )
     return uvicorn.Server(config)
