@@ -281,7 +281,8 @@ class Answers:
                 if events or logprobs:
                     job.post(Piece(events, logprobs))
         result = stream.result
-        events = parser.finish(cut=result.finish_reason == "length")
+        # A stop string cuts as max_tokens does; only the model's own end token ends what it was writing.
+        events = parser.finish(cut=result.finish_reason == "length" or isinstance(result.stop_reason, str))
         if not question.parallel_calls:
             events = _first_call(events)
         if events:
