@@ -187,6 +187,12 @@ def test_calls(engine):
         assert finish == "length" and (content or calls)
 
 
+def test_a_stop_string_inside_a_call(engine):
+    say(engine, '<tool_call>\n{"name": "weather", "arguments": {"n": 5, "city": "Paris, France"}}\n</tool_call>')
+    with serving(engine) as address:
+        assert both(address, tools=TOOLS, stop="France")[2] == [("weather", {"n": 5})]
+
+
 def test_calls_as_events_of_a_response(engine):
     patch = '<tool_call>\n{"name": "patch", "arguments": {"input": "+ a\\n- b"}}\n</tool_call>'
     say(engine, f"Let me see.\n{CALL}\n{patch}")
