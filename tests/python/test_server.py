@@ -188,7 +188,8 @@ def test_calls(engine):
 
 
 def test_a_stop_string_inside_a_call(engine):
-    say(engine, '<tool_call>\n{"name": "weather", "arguments": {"n": 5, "city": "Paris, France"}}\n</tool_call>')
+    parameters = "<parameter=n>\n5\n</parameter>\n<parameter=city>\nParis, France\n</parameter>\n"
+    say(engine, f"<tool_call>\n<function=weather>\n{parameters}</function>\n</tool_call>")
     with serving(engine) as address:
         assert both(address, tools=TOOLS, stop="France")[2] == [("weather", {"n": 5})]
 
