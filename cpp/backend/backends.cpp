@@ -12,6 +12,9 @@
 #ifdef SWIFTLET_EMULATED_GPU
 #include "backend/gpu/emulated/emulated_device.h"
 #endif
+#ifdef SWIFTLET_METAL
+#include "backend/gpu/metal/metal_device.h"
+#endif
 
 namespace swiftlet {
 namespace {
@@ -26,6 +29,9 @@ struct Gpu {
 constexpr Gpu kGpus[] = {
 #ifdef SWIFTLET_CUDA
     {"cuda", gpu::cuda_available, gpu::make_cuda_device},
+#endif
+#ifdef SWIFTLET_METAL
+    {"metal", gpu::metal_available, gpu::make_metal_device},
 #endif
 #ifdef SWIFTLET_EMULATED_GPU
     {"emulated", [] { return true; }, [] { return gpu::make_emulated_device({.order = gpu::emulated_order()}); }},

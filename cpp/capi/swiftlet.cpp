@@ -113,7 +113,8 @@ swiftlet_status swiftlet_engine_open(const char* path, const swiftlet_options* o
     if (options) {
       wanted.memory = options->memory;
       wanted.context = options->context;
-      wanted.threads = options->threads;
+      if (options->backend) wanted.backend.name = options->backend;
+      wanted.backend.threads = options->threads;
       wanted.watch_pressure = options->watch_pressure;
     }
     *engine = new swiftlet_engine{swiftlet::Engine::open(path, wanted)};

@@ -46,6 +46,7 @@ typedef struct swiftlet_session swiftlet_session;
 typedef struct swiftlet_options {
   uint64_t memory;     /* ceiling of the process in bytes; 0: what the machine can spare */
   int64_t context;     /* tokens that a session can hold; 0: a default */
+  const char* backend; /* "metal", "cpu"; null or "auto": the best that there is */
   int32_t threads;     /* of the CPU; 0: as many as there are */
   bool watch_pressure; /* give memory back when the system announces that it is short of it */
 } swiftlet_options;

@@ -62,7 +62,7 @@ int main(int argc, char** argv) {
   if (argc != 2) return 2;
   check_errors(argv[1]);
 
-  swiftlet_options options = {.memory = (uint64_t)1 << 30, .context = 256, .threads = 2};
+  swiftlet_options options = {.memory = (uint64_t)1 << 30, .context = 256, .backend = "cpu", .threads = 2};
   swiftlet_engine* engine = NULL;
   swiftlet_session* session = NULL;
   CHECK(swiftlet_engine_open(argv[1], &options, &engine) == SWIFTLET_OK);

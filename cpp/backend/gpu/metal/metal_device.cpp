@@ -281,10 +281,16 @@ class MetalDevice : public Device {
 
 }  // namespace
 
+bool metal_available() {
+  const Pool pool;
+  const auto device = NS::TransferPtr(MTL::CreateSystemDefaultDevice());
+  return device && device->supportsFamily(MTL::GPUFamilyApple7);
+}
+
 std::unique_ptr<Device> make_metal_device() {
   const Pool pool;
   auto device = NS::TransferPtr(MTL::CreateSystemDefaultDevice());
-  if (!device) return nullptr;
+  if (!device) fail(ErrorKind::Input, "this machine has no GPU that Metal can use");
   if (!device->supportsFamily(MTL::GPUFamilyApple7))
     fail(ErrorKind::Input, "the GPU ", device->name()->utf8String(),
          " is too old: Swiftlet needs an Apple GPU of 2020 (M1, A14) or later");

@@ -7,7 +7,10 @@
 
 namespace swiftlet::gpu {
 
-// The system's GPU; null where there is none. Throws ErrorKind::Input if the GPU is too old.
+// Whether there is such a GPU.
+bool metal_available();
+
+// The system's GPU. Throws ErrorKind::Input where there is none, or it is too old.
 std::unique_ptr<Device> make_metal_device();
 
 }  // namespace swiftlet::gpu
