@@ -42,8 +42,7 @@ struct Norm {
   void dispatch(const Memory& from, const Memory& to) {
     const NormArgs args{kColumns, 0, 0, 1e-6f};
     const Binding unused{weight.get()};  // without a residual
-    const Binding buffers[] = {{&from, 0, true}, {weight.get()}, {&to, 0, true}, unused,
-                               unused,           unused,         unused,         unused};
+    const Binding buffers[] = {{&from, 0, true}, {weight.get()}, {&to, 0, true}, unused, unused, unused, unused};
     device.dispatch(pipeline, buffers, &args, sizeof args, {kRows}, 64);
   }
 

@@ -1,4 +1,4 @@
-"""The command line: swiftlet generate | chat | serve | info | bench | repack | verify.
+"""The command line: swiftlet generate | chat | serve | info | bench | doctor | repack | verify.
 
 Exit status: 0 if all went well, 1 for an unexpected failure, 2 for bad input or usage, 130 after Ctrl-C, and 141 (as
 for other tools) when the reader of the output went away.
@@ -13,7 +13,7 @@ from importlib import import_module
 
 from swiftlet import SwiftletError, __version__
 
-_COMMANDS = ("generate", "chat", "serve", "info", "bench", "repack", "verify")
+_COMMANDS = ("generate", "chat", "serve", "info", "bench", "doctor", "repack", "verify")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
