@@ -91,8 +91,10 @@ kernel void matmul(const device uchar* arena [[buffer(0)]],
                    uint3 tg [[threadgroup_position_in_grid]],
                    uint tid [[thread_index_in_threadgroup]],
                    uint simd [[simdgroup_index_in_threadgroup]]) {
-  threadgroup float xs[kPiece * kStride];
-  threadgroup float ws[kPiece * kStride];
+  threadgroup float4 x_quads[kPiece * kStride / 4];  // aligned for multiply()
+  threadgroup float4 w_quads[kPiece * kStride / 4];
+  threadgroup float* xs = (threadgroup float*)x_quads;
+  threadgroup float* ws = (threadgroup float*)w_quads;
   threadgroup uint x_rows[kTile];
   uint group = tg.x;
   uint m = 0;
