@@ -47,7 +47,7 @@ kernel void route(device float* logits [[buffer(0)]],  // [T, experts], stride a
       best = better ? b : best;
       id = better ? o : id;
     }
-    id = min(id, a.experts - 1);  // NaN: whatever, but a place in the table
+    id = min(id, a.experts - 1);  // NaN: any, but a place in the table
     if (lane == id % 32) {
       row[id] = -1.0f;  // taken: this lane alone looks at it
     }
@@ -64,7 +64,8 @@ kernel void route(device float* logits [[buffer(0)]],  // [T, experts], stride a
       rank += chosen[i] < chosen[lane] || (chosen[i] == chosen[lane] && i < lane) ? 1 : 0;
     }
     const ulong out = ulong(token) * k;
-    const float weight = a.normalise != 0 ? probability[lane] / total : probability[lane];
+    // NaN among the logits makes NaN of all probabilities, so of the weights too: it is not forgotten.
+    const float weight = isnan(sum) ? sum : (a.normalise != 0 ? probability[lane] / total : probability[lane]);
     top_experts[out + lane] = chosen[lane];
     top_weights[out + lane] = weight;
     experts[out + rank] = chosen[lane];
