@@ -42,6 +42,15 @@ void prepare_rotary(Gpu& gpu, int64_t position, int tokens) {
   gpu.rotary_tokens = tokens;
 }
 
+// The most splits that one of the tokens has (split_positions in attention.metal). They grow in number with the
+// position up to a.splits, then they get longer and fewer.
+uint32_t most_splits(const AttendArgs& a) {
+  const uint64_t all = uint64_t(a.block) * a.splits, last = a.position + a.tokens - 1;
+  const uint64_t length = (last + all) / all * a.block;
+  const bool longer = (a.position + all) / all * a.block != length;  // than those of the first token
+  return longer ? a.splits : uint32_t(last / length) + 1;
+}
+
 constexpr uint32_t kJoinThreads = 128, kTileThreads = 128;
 constexpr int kMostTileDim = 256;  // of a head, that attend_tile has room for
 
@@ -98,13 +107,9 @@ void attention(Gpu& gpu, const AttentionWeights& w, KvCache& cache, int64_t posi
         some.position = at + uint64_t(first);
         some.tokens = uint32_t(std::min(count - first, kVectorTokens));
         const Binding q = in(*s.projected, uint64_t(first) * stride);
-        // As many splits as the last of these tokens has.
-        const uint64_t all = uint64_t(some.block) * some.splits, last = some.position + some.tokens - 1;
-        const uint64_t length = (last + all) / all * some.block;
         dispatch(gpu, {"attention", attend_kernel(c.head_dim)}, std::array{Constant{kConstKvType, kv_type}},
                  {q, in(keys), in(values), in(key_scales), in(value_scales), out(*s.part), out(*s.part_ml)}, some,
-                 {std::min(uint32_t(last / length) + 1 + (some.tokens > 1 ? 1 : 0), kSplits), kv_heads, some.tokens},
-                 32 * (heads / kv_heads));
+                 {most_splits(some), kv_heads, some.tokens}, 32 * (heads / kv_heads));
         gpu.device.barrier();
         dispatch(gpu, {"attention", "attend_join"}, std::array{Constant{kConstKvType, kv_type}},
                  {q, in(*s.part), in(*s.part_ml), out(*s.mixed, uint64_t(first) * heads * dim)}, some,
