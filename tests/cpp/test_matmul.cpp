@@ -1,10 +1,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -14,8 +14,10 @@
 #include "backend/cpu/thread_pool.h"
 #include "base/error.h"
 #include "container/safetensors.h"
+#include "tests/random_matrix.h"
 
 using namespace swiftlet;
+using namespace swiftlet::test;
 
 namespace {
 
@@ -23,127 +25,11 @@ namespace {
 // the rest is that scale * sum(q x) + bias * sum(x) cancels where scale * q + bias is small.
 constexpr double kTolerance = 2e-6;
 
-struct Format {
-  Codec codec;
-  DType dtype;
-  int bits;
-  int group_size;
-};
-
-std::string name_of(const Format& f) {
-  static const char* const kNames[] = {"plain", "affine", "mxfp4", "mxfp8", "nvfp4"};
-  return std::string(kNames[int(f.codec)]) + " " + std::string(swiftlet::name_of(f.dtype)) + " " +
-         std::to_string(f.bits) + " bits g" + std::to_string(f.group_size);
-}
-
-std::vector<Format> all_formats() {
-  std::vector<Format> formats = {
-      {Codec::Plain, DType::F32, 32, 0}, {Codec::Plain, DType::F16, 16, 0}, {Codec::Plain, DType::BF16, 16, 0},
-      {Codec::MxFp4, DType::U8, 4, 32},  {Codec::MxFp8, DType::U8, 8, 32},  {Codec::NvFp4, DType::U8, 4, 16},
-  };
-  for (const int bits : {2, 3, 4, 5, 6, 8})
-    for (const int group : {32, 64, 128})
-      for (const DType dtype : {DType::BF16, DType::F16, DType::F32})
-        formats.push_back({Codec::Affine, dtype, bits, group});
-  return formats;
-}
-
-void put_float(std::byte* at, DType dtype, float value) {
-  const uint16_t half = dtype == DType::F16 ? float_to_f16(value) : float_to_bf16(value);
-  if (dtype == DType::F32)
-    std::memcpy(at, &value, 4);
-  else
-    std::memcpy(at, &half, 2);
-}
-
-// A matrix of random weights of about 1. The memory ends with its last code, every piece is aligned to its element size
-// and to nothing more.
-struct RandomMatrix {
-  std::vector<std::byte> memory;
-  std::vector<float> bias;
-  Matrix matrix;
-
-  RandomMatrix(const Format& f, int64_t rows, int64_t cols, bool with_bias = false) {
-    std::mt19937 random(uint32_t(rows * 1000 + cols));
-    std::uniform_real_distribution<float> uniform(-1, 1);
-    Matrix& m = matrix;
-    m.codec = f.codec;
-    m.dtype = f.dtype;
-    m.bits = f.bits;
-    m.group_size = f.group_size;
-    m.rows = rows;
-    m.cols = cols;
-    const size_t element = f.codec == Codec::Plain ? size_of(f.dtype) : 4;
-    const uint64_t scale_bytes = uint64_t(rows) * m.scale_row_bytes();
-    const auto align = [](uint64_t offset, uint64_t to) {
-      return (offset + to - 1) / to * to + to;
-    };  // + to: odd multiples too
-    m.scales_offset = size_of(f.dtype);
-    m.biases_offset = m.scales_offset + scale_bytes;
-    m.weight_offset = align(f.codec == Codec::Affine ? m.biases_offset + scale_bytes : m.biases_offset, element);
-    memory.resize(m.weight_offset + uint64_t(rows) * m.weight_row_bytes());
-    m.base = memory.data();
-
-    for (size_t i = m.weight_offset; i < memory.size(); ++i) memory[i] = std::byte(random() & 255);
-    if (f.codec == Codec::Plain)
-      for (int64_t i = 0; i < rows * cols; ++i)
-        put_float(memory.data() + m.weight_offset + uint64_t(i) * element, f.dtype, uniform(random));
-    for (int64_t i = 0; i < rows * m.groups(); ++i) {
-      std::byte* scale = memory.data() + m.scales_offset + uint64_t(i) * size_of(f.dtype);
-      const float size = uniform(random) / float(1 << f.bits) * 2;
-      if (f.codec == Codec::Affine) {
-        put_float(scale, f.dtype, size);
-        put_float(memory.data() + m.biases_offset + uint64_t(i) * size_of(f.dtype), f.dtype,
-                  -size * float(1 << f.bits) / 2 + uniform(random) / 8);
-      } else {
-        *scale = std::byte(f.codec == Codec::NvFp4 ? random() & 255 : 120 + random() % 12);
-      }
-    }
-    if (with_bias) {
-      for (int64_t r = 0; r < rows; ++r) bias.push_back(uniform(random));
-      m.bias = bias.data();
-    }
-  }
-};
-
-std::vector<float> random_floats(size_t count, uint32_t seed = 1) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal;
-  std::vector<float> values(count);
-  for (float& v : values) v = normal(random);
-  return values;
-}
-
-std::vector<float> dequantize(const Matrix& w, int64_t row) {
-  std::vector<float> values(size_t(w.cols));
-  dequantize_row(w, row, values.data());
-  return values;
-}
-
 // y [tokens, rows] of all rows
 std::vector<float> multiply(MatmulFn matmul, const Matrix& w, const float* x, int tokens) {
   std::vector<float> y(size_t(tokens * w.rows), std::numeric_limits<float>::quiet_NaN());
   matmul(w, x, w.cols, tokens, y.data(), w.rows, 0, w.rows);
   return y;
-}
-
-// Largest |y - exact| / sum |x| |w| over all elements; NaN counts as infinite.
-double worst_error(const Matrix& w, const float* x, int tokens, const std::vector<float>& y) {
-  double worst = 0;
-  for (int64_t r = 0; r < w.rows; ++r) {
-    const std::vector<float> row = dequantize(w, r);
-    for (int t = 0; t < tokens; ++t) {
-      double exact = w.bias ? double(w.bias[r]) : 0, size = std::abs(exact);
-      for (int64_t c = 0; c < w.cols; ++c) {
-        const double product = double(row[size_t(c)]) * double(x[t * w.cols + c]);
-        exact += product;
-        size += std::abs(product);
-      }
-      const double error = std::abs(double(y[size_t(t * w.rows + r)]) - exact) / std::max(size, 1e-30);
-      worst = std::isnan(error) ? std::numeric_limits<double>::infinity() : std::max(worst, error);
-    }
-  }
-  return worst;
 }
 
 // Widths that end in the middle of every kind of block.
@@ -191,7 +77,8 @@ TEST_CASE("every kernel agrees with the dequantized matrix in double") {
         const RandomMatrix w(f, rows, cols, cols % 2 == 0);
         for (const int tokens : {1, 4}) {
           const std::vector<float> x = random_floats(size_t(tokens * cols), uint32_t(cols));
-          const double error = worst_error(w.matrix, x.data(), tokens, multiply(matmul, w.matrix, x.data(), tokens));
+          const std::vector<float> y = multiply(matmul, w.matrix, x.data(), tokens);
+          const double error = worst_error(w.matrix, x.data(), cols, tokens, y.data(), rows);
           CHECK(error < kTolerance);
           worst = std::max(worst, error);
         }
@@ -302,7 +189,7 @@ TEST_CASE("an element has the same bits in any company") {
       const int64_t rows = 11, cols = f.codec == Codec::Plain ? 1037 : 2048 + 7 * f.group_size;
       const RandomMatrix w(f, rows, cols, true);
       const int most = 64;
-      const std::vector<float> x = random_floats(size_t(most * cols));
+      const std::vector<float> x = random_floats(size_t(most * cols), 1);
       std::vector<float> alone;
       for (int t = 0; t < most; ++t) {
         const std::vector<float> y = multiply(matmul, w.matrix, x.data() + t * cols, 1);
@@ -336,7 +223,7 @@ TEST_CASE("threads do not change a bit") {
   const Format f{Codec::Affine, DType::BF16, 4, 64};
   const RandomMatrix w(f, 203, 512);
   const int tokens = 7;
-  const std::vector<float> x = random_floats(size_t(tokens * 512));
+  const std::vector<float> x = random_floats(size_t(tokens * 512), 1);
   for (const std::string& isa : cpu_isas()) {
     const MatmulFn matmul = matmul_for(isa);
     const std::vector<float> expected = multiply(matmul, w.matrix, x.data(), tokens);
@@ -362,7 +249,7 @@ TEST_CASE("NaN and infinity come out of their own token and row, and of no other
       RandomMatrix w(f, rows, cols);
       const int tokens = 4;
       for (const float bad : {kNan, kInf, -kInf}) {
-        std::vector<float> x = random_floats(size_t(tokens * cols));
+        std::vector<float> x = random_floats(size_t(tokens * cols), 1);
         x[size_t(2 * cols + cols - 1)] = bad;
         const std::vector<float> y = multiply(matmul, w.matrix, x.data(), tokens);
         for (int64_t i = 0; i < tokens * rows; ++i) CHECK(std::isfinite(y[size_t(i)]) == (i / rows != 2));
@@ -373,7 +260,7 @@ TEST_CASE("NaN and infinity come out of their own token and row, and of no other
       const uint64_t row_bytes = plain ? w.matrix.weight_row_bytes() : w.matrix.scale_row_bytes();
       const uint64_t place = (plain ? w.matrix.weight_offset : w.matrix.scales_offset) + 3 * row_bytes;
       put_float(w.memory.data() + place, f.dtype, kNan);
-      const std::vector<float> x = random_floats(size_t(tokens * cols));
+      const std::vector<float> x = random_floats(size_t(tokens * cols), 1);
       const std::vector<float> y = multiply(matmul, w.matrix, x.data(), tokens);
       for (int64_t i = 0; i < tokens * rows; ++i) CHECK(std::isfinite(y[size_t(i)]) == (i % rows != 3));
     }

@@ -37,4 +37,17 @@ void on_devices(const std::function<void(Device&)>& test) {
   }
 }
 
+std::unique_ptr<Memory> allocate_sparse(Device& device, uint64_t bytes) {
+  if (device.description().starts_with("metal")) {  // each page of it would be real memory
+    MESSAGE("not tested: ", bytes >> 30, " GiB of memory that is shared with the CPU");
+    return nullptr;
+  }
+  try {
+    return device.allocate(bytes, Placement::Private);
+  } catch (const Error& error) {
+    MESSAGE("not tested: ", error.what());
+    return nullptr;
+  }
+}
+
 }  // namespace swiftlet::gpu::test

@@ -6,11 +6,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <random>
-#include <span>
 #include <vector>
 
 #include "backend/gpu/device.h"
+#include "tests/random_matrix.h"
 
 namespace swiftlet::gpu::test {
 
@@ -32,21 +31,18 @@ std::vector<T> download(Device& device, const Memory& memory) {
   return values;
 }
 
+// Private memory of many GiB of which the test touches a few pages. Null, with a message, on a device that has no room
+// for it.
+std::unique_ptr<Memory> allocate_sparse(Device& device, uint64_t bytes);
+
 // One dispatch, and waits for it.
 template <class Arguments>
-void run(Device& device, const Kernel& kernel, std::initializer_list<Constant> constants,
-         std::initializer_list<Binding> buffers, const Arguments& arguments, Grid groups, uint32_t threads) {
-  const Pipeline& pipeline = device.pipeline(kernel, std::span(constants.begin(), constants.size()));
-  device.dispatch(pipeline, std::span(buffers.begin(), buffers.size()), &arguments, sizeof arguments, groups, threads);
+void run(Device& device, const Kernel& kernel, const std::vector<Constant>& constants,
+         const std::vector<Binding>& buffers, const Arguments& arguments, Grid groups, uint32_t threads) {
+  device.dispatch(device.pipeline(kernel, constants), buffers, &arguments, sizeof arguments, groups, threads);
   device.wait(device.commit());
 }
 
-inline std::vector<float> random_floats(size_t count, uint32_t seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal;
-  std::vector<float> values(count);
-  for (float& value : values) value = normal(random);
-  return values;
-}
+using swiftlet::test::random_floats;
 
 }  // namespace swiftlet::gpu::test

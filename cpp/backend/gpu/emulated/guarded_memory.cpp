@@ -24,7 +24,7 @@ size_t round_up(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
 
 GuardedMemory::GuardedMemory(size_t bytes)
     : page_bytes_(round_up(std::max<size_t>(bytes, 1), page()) + 2 * page()), bytes_(bytes) {
-  void* p = mmap(nullptr, page_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* p = mmap(nullptr, page_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) fail(ErrorKind::Memory, "no memory for a buffer of ", bytes, " bytes");
   pages_ = static_cast<std::byte*>(p);
   std::byte* end = pages_ + page_bytes_ - page();
