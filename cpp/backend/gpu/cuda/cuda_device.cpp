@@ -196,7 +196,8 @@ class CudaDevice : public Device {
 
   const Pipeline& pipeline(const Kernel& kernel, std::span<const Constant> constants) override {
     std::string key = std::string(kernel.file) + "." + kernel.name;
-    for (const Constant& each : constants) key += " " + std::to_string(each.index) + "=" + std::to_string(each.value);
+    for (const Constant& each : constants)
+      key.append(" ").append(std::to_string(each.index)).append("=").append(std::to_string(each.value));
     std::unique_ptr<CudaPipeline>& result = pipelines_[key];
     if (!result) {
       auto pipeline = std::make_unique<CudaPipeline>();
