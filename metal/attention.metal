@@ -21,6 +21,17 @@ inline float load_kv(const device uchar* rows, ulong index, float scale) {
   return float(((const device char*)rows)[index]) * scale;
 }
 
+// Elements index .. index + 3, index a multiple of 4.
+inline float4 load_kv4(const device uchar* rows, ulong index, float scale) {
+  if (KV_TYPE == kKvF32) {
+    return *(const device float4*)(rows + 4 * index);
+  }
+  if (KV_TYPE == kKvF16) {
+    return float4(*(const device half4*)(rows + 2 * index));
+  }
+  return float4(*(const device char4*)(rows + index)) * scale;
+}
+
 inline float row_scale(const device float* scales, ulong row) {
   return KV_TYPE == kKvInt8 ? scales[row] : 1.0f;
 }
@@ -122,7 +133,7 @@ inline uint split_positions(ulong position, uint block, uint splits) {
 // sum of exp(score - m) * value; score = scale * q . k. A SIMD group takes one query head, and the heads that share keys
 // and values sit in one threadgroup.
 // Grid: (splits, kv heads, T), 32 * heads / kv heads threads.
-template <uint PER_LANE>
+template <uint QUADS>  // of a head, that a lane holds
 kernel void attend(const device float* q [[buffer(0)]],      // [T, ..], a.stride apart
                    const device uchar* keys [[buffer(1)]],
                    const device uchar* values [[buffer(2)]],
@@ -145,13 +156,16 @@ kernel void attend(const device float* q [[buffer(0)]],      // [T, ..], a.strid
   }
   const ulong end = min(begin + length, position + 1);
   const device float* query = q + ulong(tg.z) * a.stride + head * 2 * dim;
-  float qs[PER_LANE];
-  float out[PER_LANE];
+  float4 qs[QUADS];
+  float4 out[QUADS];
 #pragma unroll
-  for (uint i = 0; i < PER_LANE; i++) {
-    const uint d = lane + 32 * i;
-    qs[i] = d < dim ? query[d] * a.scale : 0.0f;
-    out[i] = 0.0f;
+  for (uint i = 0; i < QUADS; i++) {
+    const uint d = 4 * (lane + 32 * i);
+    qs[i] = float4(0.0f);
+    out[i] = float4(0.0f);
+    if (d < dim) {
+      qs[i] = float4(query[d], query[d + 1], query[d + 2], query[d + 3]) * a.scale;
+    }
   }
   float m = -INFINITY;
   float l = 0.0f;
@@ -163,9 +177,15 @@ kernel void attend(const device float* q [[buffer(0)]],      // [T, ..], a.strid
       const float scale = row_scale(key_scales, row);
       float sum = 0.0f;
 #pragma unroll
-      for (uint i = 0; i < PER_LANE; i++) {
-        const uint d = lane + 32 * i;
-        sum = d < dim ? fma(qs[i], load_kv(keys, row * dim + d, scale), sum) : sum;
+      for (uint i = 0; i < QUADS; i++) {
+        const uint d = 4 * (lane + 32 * i);
+        if (d < dim) {
+          const float4 k = load_kv4(keys, row * dim + d, scale);
+          sum = fma(qs[i].x, k.x, sum);
+          sum = fma(qs[i].y, k.y, sum);
+          sum = fma(qs[i].z, k.z, sum);
+          sum = fma(qs[i].w, k.w, sum);
+        }
       }
       scores[p] = sum;
     }
@@ -178,7 +198,7 @@ kernel void attend(const device float* q [[buffer(0)]],      // [T, ..], a.strid
     const float keep = precise::exp(m - top);
     l *= keep;
 #pragma unroll
-    for (uint i = 0; i < PER_LANE; i++) {
+    for (uint i = 0; i < QUADS; i++) {
       out[i] *= keep;
     }
 #pragma unroll
@@ -188,19 +208,25 @@ kernel void attend(const device float* q [[buffer(0)]],      // [T, ..], a.strid
       const ulong row = min(j + p, end - 1) * a.kv_heads + tg.y;
       const float scale = row_scale(value_scales, row);
 #pragma unroll
-      for (uint i = 0; i < PER_LANE; i++) {
-        const uint d = lane + 32 * i;
-        out[i] = d < dim ? fma(e, load_kv(values, row * dim + d, scale), out[i]) : 0.0f;
+      for (uint i = 0; i < QUADS; i++) {
+        const uint d = 4 * (lane + 32 * i);
+        if (d < dim) {
+          const float4 v = load_kv4(values, row * dim + d, scale);
+          out[i].x = fma(e, v.x, out[i].x);
+          out[i].y = fma(e, v.y, out[i].y);
+          out[i].z = fma(e, v.z, out[i].z);
+          out[i].w = fma(e, v.w, out[i].w);
+        }
       }
     }
     m = top;
   }
   const ulong at = (ulong(tg.z) * a.heads + head) * a.splits + tg.x;
 #pragma unroll
-  for (uint i = 0; i < PER_LANE; i++) {
-    const uint d = lane + 32 * i;
+  for (uint i = 0; i < QUADS; i++) {
+    const uint d = 4 * (lane + 32 * i);
     if (d < dim) {
-      part[at * dim + d] = out[i];
+      *(device float4*)(part + at * dim + d) = out[i];
     }
   }
   if (lane == 0) {
@@ -208,11 +234,9 @@ kernel void attend(const device float* q [[buffer(0)]],      // [T, ..], a.strid
   }
 }
 
-template [[host_name("attend_32")]] kernel decltype(attend<1>) attend<1>;
-template [[host_name("attend_64")]] kernel decltype(attend<2>) attend<2>;
-template [[host_name("attend_128")]] kernel decltype(attend<4>) attend<4>;
-template [[host_name("attend_256")]] kernel decltype(attend<8>) attend<8>;
-template [[host_name("attend_512")]] kernel decltype(attend<16>) attend<16>;
+template [[host_name("attend_128")]] kernel decltype(attend<1>) attend<1>;
+template [[host_name("attend_256")]] kernel decltype(attend<2>) attend<2>;
+template [[host_name("attend_512")]] kernel decltype(attend<4>) attend<4>;
 
 // Joins the splits of a token's head, divides, and applies the gate: out = sum / l * sigmoid(gate).
 // Grid: (heads, T).

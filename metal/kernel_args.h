@@ -16,7 +16,7 @@ enum : uint {
   kConstDtype = 3,     // Dtype of the scales, or of plain values
   kConstWide = 4,      // 1: every row and tensor begins at a multiple of 16 bytes, columns % 32 == 0
   kConstLanes = 5,     // lanes that share a row: 8, 16 or 32
-  kConstPooled = 6,    // 1: the matrix lies in pool slots, one for each expert
+  kConstPooled = 6,    // Pooled: where the matrix lies
   kConstKvType = 7,    // KvType of the cache
   kConstMatrix = 8,    // 1: multiply with simdgroup_matrix
   kConstResidual = 9,  // Residual: what norm adds to x first
@@ -42,6 +42,12 @@ enum : uint {
   kKvF32 = 0,
   kKvF16 = 1,
   kKvInt8 = 2,
+};
+// Values of kConstPooled.
+enum : uint {
+  kArena = 0,   // with the resident weights
+  kRouted = 1,  // in the slots of a token's experts, of all (token, place) pairs in order
+  kListed = 2,  // in slots that are listed, with the pairs or tiles they are for
 };
 // Values of kConstResidual.
 enum : uint {
@@ -69,6 +75,7 @@ enum : uint {
   kQueryTile = 16,        // query rows of a tile of attention
   kMaxTop = 64,           // candidates that top_logits finds
   kMaxExpertsPerToken = 32,
+  kMaxExperts = 1024,
 };
 
 // embed.metal
@@ -104,29 +111,25 @@ struct GateUpArgs {
   uint rows, columns;
   uint x_stride;  // between tokens
   uint passes;
-  uint experts_per_token;  // kConstPooled
-  uint first_expert;       // kConstPooled: of the layer, in the table of slots
+  uint experts_per_token;  // kRouted, kListed
 };
 struct DownArgs {
   MatrixPlace place;
   uint rows, columns;
   uint passes;
-  uint experts_per_token;
-  uint first_expert;
 };
 
 // matmul.metal
 struct MatmulArgs {
   ProjectedMatrix matrices[kMaxMatrices];
   uint columns;
-  uint tokens;  // kConstPooled 0
+  uint tokens;  // kArena
   uint x_stride, y_stride;
-  uint first_expert;  // kConstPooled
-  uint gather;        // kConstPooled 1: x rows are those of the pairs' tokens, 0: of the pairs
+  uint gather;  // kListed, 1: x rows are those of the pairs' tokens, 0: of the pairs
 };
 // Up to kTile tokens of one expert: pairs first .. first + count - 1.
 struct ExpertTile {
-  uint expert, first, count;
+  uint first, count;
 };
 
 // experts.metal
@@ -188,7 +191,8 @@ struct AttendArgs {
 struct RouterArgs {
   uint experts, experts_per_token;
   uint stride;
-  uint normalise;  // norm_topk_prob
+  uint normalise;     // norm_topk_prob
+  uint first_expert;  // of the layer, in the table of addresses
 };
 
 // head.metal

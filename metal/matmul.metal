@@ -79,14 +79,14 @@ inline void multiply(const threadgroup float* xs, const threadgroup float* ws, t
 }
 
 // y[t] = W x[t] (+ bias) for up to four matrices that share their input and encoding, in tiles of kTile tokens and rows.
-// POOLED: an expert's matrices, for the tokens of some (token, place) pairs; its tiles are listed.
+// kListed: experts' matrices, for the tokens of some (token, place) pairs, by tiles of one expert.
 // Grid: (row tiles of the matrices one after another, token tiles); 128 threads.
 kernel void matmul(const device uchar* arena [[buffer(0)]],
                    const device float* x [[buffer(1)]],             // [T or pairs, columns], x_stride apart
                    device float* y [[buffer(2)]],                   // [T or pairs, ..], y_stride apart
-                   const device Slot* slots [[buffer(3)]],          // POOLED: of all experts
-                   const device ExpertTile* tiles [[buffer(4)]],    // POOLED: by tg.y
-                   const device uint* pair_tokens [[buffer(5)]],    // POOLED: token of each pair
+                   const device Slot* slots [[buffer(3)]],          // kListed: of each tile
+                   const device ExpertTile* tiles [[buffer(4)]],    // kListed
+                   const device uint* pair_tokens [[buffer(5)]],    // kListed: token of each pair
                    constant MatmulArgs& a [[buffer(6)]],
                    uint3 tg [[threadgroup_position_in_grid]],
                    uint tid [[thread_index_in_threadgroup]],
@@ -108,14 +108,14 @@ kernel void matmul(const device uchar* arena [[buffer(0)]],
   const device uchar* base = arena;
   uint first = tg.y * kTile;  // of x and y
   uint count = min(a.tokens - first, uint(kTile));
-  if (POOLED != 0) {
-    base = slots[a.first_expert + tiles[tg.y].expert].base;
+  if (POOLED != kArena) {
+    base = slots[tg.y].base;
     first = tiles[tg.y].first;
     count = tiles[tg.y].count;
   }
   if (tid < kTile) {
     const uint row = first + min(tid, count - 1);
-    x_rows[tid] = POOLED != 0 && a.gather != 0 ? pair_tokens[row] : row;
+    x_rows[tid] = POOLED != kArena && a.gather != 0 ? pair_tokens[row] : row;
   }
 
   Outputs out;

@@ -54,16 +54,15 @@ kernel void matvec(const device uchar* arena [[buffer(0)]],
   }
 }
 
-// out = silu(gate_proj x) * (up_proj x), of a shared expert or a dense MLP for each token, or (POOLED) of the experts of
+// out = silu(gate_proj x) * (up_proj x), of a shared expert or a dense MLP for each token, or of the experts of
 // some (token, place among its experts by rising id) pairs.
 // Grid: (threadgroups of rows, T or pairs).
 kernel void gate_up(const device uchar* arena [[buffer(0)]],
                     const device float* x [[buffer(1)]],         // [T, columns], x_stride apart
-                    device float* out [[buffer(2)]],             // [T, rows]; POOLED: [T, k, rows]
-                    const device Slot* slots [[buffer(3)]],      // POOLED: of all experts
-                    const device uint* experts [[buffer(4)]],    // POOLED: [T, k]
-                    const device uint* pairs [[buffer(5)]],      // POOLED: t * k + place
-                    constant GateUpArgs& a [[buffer(6)]],
+                    device float* out [[buffer(2)]],             // [T, rows]; of pairs: [T, k, rows]
+                    const device Slot* slots [[buffer(3)]],      // kRouted: [T, k]; kListed: of each pair
+                    const device uint* pairs [[buffer(4)]],      // kListed: t * k + place
+                    constant GateUpArgs& a [[buffer(5)]],
                     uint3 tg [[threadgroup_position_in_grid]],
                     uint tid [[thread_index_in_threadgroup]],
                     uint3 threads [[threads_per_threadgroup]],
@@ -75,10 +74,10 @@ kernel void gate_up(const device uchar* arena [[buffer(0)]],
   const device uchar* base = arena;
   uint row_of_x = tg.y;
   uint row_of_out = tg.y;
-  if (POOLED != 0) {
-    row_of_out = pairs[tg.y];
+  if (POOLED != kArena) {
+    row_of_out = POOLED == kListed ? pairs[tg.y] : tg.y;
     row_of_x = row_of_out / a.experts_per_token;
-    base = slots[a.first_expert + experts[row_of_out]].base;
+    base = slots[tg.y].base;
   }
   const device float* in = x + ulong(row_of_x) * a.x_stride;
   device float* y = out + ulong(row_of_out) * a.rows;
@@ -117,10 +116,9 @@ kernel void gate_up(const device uchar* arena [[buffer(0)]],
 // Grid: (threadgroups of rows, pairs).
 kernel void expert_down(const device float* x [[buffer(0)]],      // [T, k, columns]
                         device float* out [[buffer(1)]],          // [T, k, rows]
-                        const device Slot* slots [[buffer(2)]],   // of all experts
-                        const device uint* experts [[buffer(3)]], // [T, k]
-                        const device uint* pairs [[buffer(4)]],
-                        constant DownArgs& a [[buffer(5)]],
+                        const device Slot* slots [[buffer(2)]],   // as for gate_up
+                        const device uint* pairs [[buffer(3)]],
+                        constant DownArgs& a [[buffer(4)]],
                         uint3 tg [[threadgroup_position_in_grid]],
                         uint tid [[thread_index_in_threadgroup]],
                         uint3 threads [[threads_per_threadgroup]],
@@ -129,8 +127,8 @@ kernel void expert_down(const device float* x [[buffer(0)]],      // [T, k, colu
                         uint simds [[simdgroups_per_threadgroup]]) {
   threadgroup float4 quads[kVectorQuads];
   threadgroup float sums[kTilePieces];
-  const uint pair = pairs[tg.y];
-  const device uchar* base = slots[a.first_expert + experts[pair]].base;
+  const uint pair = POOLED == kListed ? pairs[tg.y] : tg.y;
+  const device uchar* base = slots[tg.y].base;
   const uint teams = 32 / LANES;
   for (uint pass = 0; pass < a.passes; pass++) {
     const uint first = (((tg.x * a.passes + pass) * simds + simd) * teams + lane / LANES) * kRows;

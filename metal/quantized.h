@@ -8,7 +8,7 @@ constant uint GROUP [[function_constant(2)]];
 constant uint DTYPE [[function_constant(3)]];
 constant uint WIDE [[function_constant(4)]];
 
-constant uint POOLED [[function_constant(6)]];  // 1: the matrix lies in pool slots
+constant uint POOLED [[function_constant(6)]];
 
 // A slot of the pool, in a table that kernels follow.
 struct Slot {

@@ -2,43 +2,53 @@
 using namespace metal;
 #include "kernel_args.h"
 
-// The k most probable experts of a token; probability = softmax over all; ties go to the lower id.
+enum : uint { kPerLane = kMaxExperts / 32 };
+
+// The k most probable experts of a token; probability = softmax over all; ties go to the lower id. A lane keeps the
+// probabilities of every 32nd expert.
 // Grid: one threadgroup of one SIMD group a token.
-kernel void route(device float* logits [[buffer(0)]],  // [T, experts], stride apart; scratch afterwards
-                        device uint* top_experts [[buffer(1)]],   // [T, k], by falling probability
-                        device float* top_weights [[buffer(2)]],
-                        device uint* experts [[buffer(3)]],       // [T, k], the same by rising id
-                        device float* weights [[buffer(4)]],
-                        constant RouterArgs& a [[buffer(5)]],
-                        uint token [[threadgroup_position_in_grid]],
-                        uint lane [[thread_index_in_simdgroup]]) {
+kernel void route(const device float* logits [[buffer(0)]],  // [T, experts], stride apart
+                  device uint* top_experts [[buffer(1)]],    // [T, k], by falling probability
+                  device float* top_weights [[buffer(2)]],
+                  device uint* experts [[buffer(3)]],        // [T, k], the same by rising id
+                  device float* weights [[buffer(4)]],
+                  const device ulong* table [[buffer(5)]],   // addresses of all experts' slots, where they are known
+                  device ulong* slots [[buffer(6)]],         // [T, k]: those of `experts`
+                  constant RouterArgs& a [[buffer(7)]],
+                  uint token [[threadgroup_position_in_grid]],
+                  uint lane [[thread_index_in_simdgroup]]) {
   threadgroup uint chosen[kMaxExpertsPerToken];
   threadgroup float probability[kMaxExpertsPerToken];
-  device float* row = logits + ulong(token) * a.stride;
+  const device float* row = logits + ulong(token) * a.stride;
   const uint k = a.experts_per_token;
+  float p[kPerLane];
   float top = -INFINITY;
-  for (uint i = lane; i < a.experts; i += 32) {
-    top = max(top, row[i]);
+#pragma unroll
+  for (uint j = 0; j < kPerLane; j++) {
+    p[j] = lane + 32 * j < a.experts ? row[lane + 32 * j] : -INFINITY;
+    top = max(top, p[j]);
   }
   top = simd_max(top);
   float sum = 0.0f;
-  for (uint i = lane; i < a.experts; i += 32) {
-    const float e = precise::exp(row[i] - top);
-    row[i] = e;
-    sum += e;
+#pragma unroll
+  for (uint j = 0; j < kPerLane; j++) {
+    p[j] = lane + 32 * j < a.experts ? precise::exp(p[j] - top) : -1.0f;
+    sum += max(p[j], 0.0f) + (p[j] - p[j]);  // the difference keeps a NaN, which max() drops
   }
   sum = simd_sum(sum);
-  for (uint i = lane; i < a.experts; i += 32) {
-    row[i] = row[i] / sum;
+#pragma unroll
+  for (uint j = 0; j < kPerLane; j++) {
+    p[j] = p[j] < 0.0f ? p[j] : p[j] / sum;
   }
   float total = 0.0f;
   for (uint place = 0; place < k; place++) {
     float best = -1.0f;
     uint id = 0xffffffffu;
-    for (uint i = lane; i < a.experts; i += 32) {
-      const bool better = row[i] > best;
-      best = better ? row[i] : best;
-      id = better ? i : id;
+#pragma unroll
+    for (uint j = 0; j < kPerLane; j++) {
+      const bool better = p[j] > best;
+      best = better ? p[j] : best;
+      id = better ? lane + 32 * j : id;
     }
     for (ushort other = 16; other > 0; other /= 2) {
       const float b = simd_shuffle_xor(best, other);
@@ -48,8 +58,9 @@ kernel void route(device float* logits [[buffer(0)]],  // [T, experts], stride a
       id = better ? o : id;
     }
     id = min(id, a.experts - 1);  // NaN: any, but a place in the table
-    if (lane == id % 32) {
-      row[id] = -1.0f;  // taken: this lane alone looks at it
+#pragma unroll
+    for (uint j = 0; j < kPerLane; j++) {
+      p[j] = lane + 32 * j == id ? -1.0f : p[j];  // taken
     }
     total += best;
     if (lane == 0) {
@@ -70,5 +81,6 @@ kernel void route(device float* logits [[buffer(0)]],  // [T, experts], stride a
     top_weights[out + lane] = weight;
     experts[out + rank] = chosen[lane];
     weights[out + rank] = weight;
+    slots[out + rank] = table[a.first_expert + chosen[lane]];
   }
 }

@@ -132,7 +132,10 @@ class Backend {
 
   // h = rms_norm(x), kept for shared_expert and experts; top-k of the router on h. routes() returns what the last
   // route() of that layer chose.
-  virtual void route(const MoeWeights& weights, int layer, int tokens) = 0;
+  // Where all experts of the layer are resident `slots` are theirs, by id, for routed_experts(); `version` is another
+  // one when they are others.
+  virtual void route(const MoeWeights& weights, int layer, int tokens, std::span<const std::byte* const> slots = {},
+                     uint64_t version = 0) = 0;
   virtual Routes routes(int layer) = 0;
   // What a later layer's router would choose, were x its input now: a guess, for prefetching.
   virtual void guess(const MoeWeights& later, int tokens) = 0;
@@ -144,12 +147,10 @@ class Backend {
   // Chunks of up to kUnorderedTokens tokens take the experts in any order; longer ones in ascending order of id.
   static constexpr int kUnorderedTokens = 32;
   virtual void experts(const MlpWeights& expert, std::span<const ExpertWork> work, int tokens) = 0;
-  // The same for all experts that the last route() chose, of a layer of which every expert is resident, so that nobody
-  // needs to wait for routes(). `slots` by expert id; `version` is another one when they are others. Only for up to
-  // kUnorderedTokens tokens, and if follows_routes().
+  // The same for all experts that the last route() chose, which was given their slots, so that nobody needs to wait for
+  // routes(). Only for up to kUnorderedTokens tokens, and if follows_routes().
   virtual bool follows_routes() const { return false; }
-  virtual void routed_experts(const MlpWeights& /*expert*/, std::span<const std::byte* const> /*slots*/,
-                              uint64_t /*version*/, int /*tokens*/) {}
+  virtual void routed_experts(const MlpWeights& /*expert*/, int /*tokens*/) {}
   // x += y
   virtual void end_moe(int tokens) = 0;
 

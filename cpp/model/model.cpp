@@ -96,16 +96,17 @@ void Model::forward(ModelState& state, std::span<const int32_t> ids, const Forwa
 void Model::moe(int layer, int tokens, const ForwardHooks& hooks) {
   const MoeWeights& weights = weights_.layers[layer].moe;
   const bool in_order = tokens > Backend::kUnorderedTokens;
-  backend_.route(weights, layer, tokens);
   if (!in_order && backend_.follows_routes()) {
     if (const auto held = store_.hold(layer)) {
       followed_.push_back({layer, tokens});
+      backend_.route(weights, layer, tokens, held->slots, held->version);
       backend_.shared_expert(weights, tokens);
-      backend_.routed_experts(weights.expert, held->slots, held->version, tokens);
+      backend_.routed_experts(weights.expert, tokens);
       backend_.end_moe(tokens);
       return;
     }
   }
+  backend_.route(weights, layer, tokens);
   // Guesses for the next layer ride along with the wait for this one's routes, or come after the reads have begun.
   const int guessed = guesses_next_layer(layer, tokens) ? layer + 1 : -1;
   if (guessed >= 0 && backend_.queues()) backend_.guess(weights_.layers[guessed].moe, tokens);

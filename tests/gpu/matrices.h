@@ -87,8 +87,7 @@ struct PooledExperts {
   std::vector<RandomMatrix> gate, up, down;  // by expert; [intermediate, hidden] twice, [hidden, intermediate]
   MatrixPlace gate_place{}, up_place{}, down_place{};
   std::vector<std::unique_ptr<Memory>> memories;
-  std::unique_ptr<Memory> table;  // of slots: those of another layer first
-  uint32_t first_expert = 3;
+  std::vector<uint64_t> addresses;  // of slots, by expert
 
   PooledExperts(Device& device, const Format& f, uint32_t experts, int64_t hidden, int64_t intermediate,
                 uint64_t alignment) {
@@ -104,14 +103,19 @@ struct PooledExperts {
     constexpr uint32_t kMemories = 2;
     const uint64_t stride = (blobs[0].all.size() + 4095) / 4096 * 4096;
     for (uint32_t m = 0; m < kMemories; ++m) memories.push_back(device.allocate(experts * stride, Placement::Private));
-    std::vector<uint64_t> addresses(first_expert + experts);
+    addresses.resize(experts);
     for (uint32_t e = 0; e < experts; ++e) {
       Memory& memory = *memories[e % kMemories];
       const uint64_t offset = (experts - 1 - e) * stride;
       device.write(memory, offset, blobs[e].all.data(), blobs[e].all.size());
-      addresses[first_expert + e] = memory.address() + offset;
+      addresses[e] = memory.address() + offset;
     }
-    table = upload(device, addresses);
+  }
+  // The slots of these experts, in this order.
+  std::unique_ptr<Memory> slots(Device& device, const std::vector<uint32_t>& experts) const {
+    std::vector<uint64_t> listed;
+    for (const uint32_t e : experts) listed.push_back(addresses[e]);
+    return upload(device, listed);
   }
   // Kernels queued until the next commit read the slots.
   void use(Device& device) const {

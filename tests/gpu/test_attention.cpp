@@ -109,7 +109,7 @@ std::vector<float> attend(Device& device, const Cache& cache, const std::vector<
              part_ml = upload(device, std::vector<float>(parts * 2, NAN)),
              out = device.allocate(size_t(a.tokens) * d.heads * d.head_dim * sizeof(float), Placement::Private);
   const std::vector<Constant> constants = {{kConstKvType, cache.type}};
-  const std::string name = "attend_" + size_suffix(d.head_dim);
+  const std::string name = "attend_" + size_suffix(std::max(d.head_dim, 128u));
   run(device, {"attention", name.c_str()}, constants,
       {{q_memory.get()},
        {cache.keys.get()},

@@ -42,7 +42,7 @@ Product multiply(Device& device, const std::vector<RandomMatrix>& matrices, cons
   const auto arena_memory = upload(device, arena.all), x_memory = upload(device, x),
              y_memory = upload(device, std::vector<float>(size_t(tokens) * p.stride, kUntouched));
   const Binding none{arena_memory.get()};
-  run(device, {"matmul", "matmul"}, encoding(matrices[0].matrix, wide, {{kConstPooled, 0}, {kConstMatrix, units}}),
+  run(device, {"matmul", "matmul"}, encoding(matrices[0].matrix, wide, {{kConstPooled, kArena}, {kConstMatrix, units}}),
       {none, {x_memory.get()}, {y_memory.get(), 0, true}, none, none, none}, args,
       {groups, uint32_t(tokens + kTile - 1) / kTile}, kThreads);
   p.y = download<float>(device, *y_memory);
@@ -141,30 +141,25 @@ TEST_CASE("matmul: tiles of experts' tokens, whose matrices lie in slots of seve
       const int64_t hidden = f.codec == Codec::Plain ? 35 : 64, intermediate = f.codec == Codec::Plain ? 66 : 64;
       const PooledExperts pool(device, f, 4, hidden, intermediate, kWideAlignment);
       // An expert can have several tiles, of 1 to kTile tokens.
-      const std::vector<ExpertTile> tiles = {{2, 0, 1}, {0, 1, kTile}, {0, 65, 3}, {3, 68, 17}};
+      const std::vector<uint32_t> tile_experts = {2, 0, 0, 3};
+      const std::vector<ExpertTile> tiles = {{0, 1}, {1, kTile}, {65, 3}, {68, 17}};
       const uint32_t pairs = 85, tokens = 40;
       std::vector<uint32_t> pair_tokens(pairs);
       for (uint32_t i = 0; i < pairs; ++i) pair_tokens[i] = i * 7 % tokens;
       const std::vector<float> x = random_floats(size_t(tokens * hidden), turn),
                                z = random_floats(size_t(pairs * intermediate), turn);
       const auto x_memory = upload(device, x), z_memory = upload(device, z), tile_memory = upload(device, tiles),
-                 token_memory = upload(device, pair_tokens),
+                 slots = pool.slots(device, tile_experts), token_memory = upload(device, pair_tokens),
                  gate_up = upload(device, std::vector<float>(size_t(pairs * 2 * intermediate), kUntouched)),
                  down = upload(device, std::vector<float>(size_t(pairs * hidden), kUntouched));
       const auto run_it = [&](MatmulArgs args, const Memory& from, const Memory& to, const Matrix& m) {
         args.columns = args.x_stride = uint32_t(m.cols);
-        args.first_expert = pool.first_expert;
         uint32_t groups = 0;
         for (ProjectedMatrix& matrix : args.matrices) groups += matrix.groups = row_tiles(matrix.rows);
         pool.use(device);
-        run(device, {"matmul", "matmul"}, encoding(m, can_be_wide(m), {{kConstPooled, 1}, {kConstMatrix, units}}),
-            {{pool.table.get()},
-             {&from},
-             {&to, 0, true},
-             {pool.table.get()},
-             {tile_memory.get()},
-             {token_memory.get()}},
-            args, {groups, uint32_t(tiles.size())}, kThreads);
+        run(device, {"matmul", "matmul"}, encoding(m, can_be_wide(m), {{kConstPooled, kListed}, {kConstMatrix, units}}),
+            {{&from}, {&from}, {&to, 0, true}, {slots.get()}, {tile_memory.get()}, {token_memory.get()}}, args,
+            {groups, uint32_t(tiles.size())}, kThreads);
       };
       MatmulArgs args{};
       args.matrices[0] = {pool.gate_place, kNoBias, uint32_t(intermediate), 0, 0};
@@ -178,8 +173,10 @@ TEST_CASE("matmul: tiles of experts' tokens, whose matrices lie in slots of seve
       run_it(args, *z_memory, *down, pool.down[0].matrix);
 
       const std::vector<float> gate_up_y = download<float>(device, *gate_up), down_y = download<float>(device, *down);
-      for (const auto& [e, first, count] : tiles) {
-        CAPTURE(first);
+      for (size_t tile = 0; tile < tiles.size(); ++tile) {
+        const auto [first, count] = tiles[tile];
+        const uint32_t e = tile_experts[tile];
+        CAPTURE(tile);
         for (uint32_t i = first; i < first + count; ++i) {
           const float* in = x.data() + pair_tokens[i] * hidden;
           const float* y = gate_up_y.data() + i * 2 * intermediate;
@@ -232,7 +229,7 @@ TEST_CASE("matmul: weights, vectors and results beyond 4 GiB") {
       device.write(*rows, t * stride * sizeof(float), x.data() + t * 64, 64 * sizeof(float));
     for (const bool units : {false, true}) {
       CAPTURE(units);
-      const std::vector<Constant> constants = encoding(w.matrix, true, {{kConstPooled, 0}, {kConstMatrix, units}});
+      const std::vector<Constant> constants = encoding(w.matrix, true, {{kConstPooled, kArena}, {kConstMatrix, units}});
       const Binding in_arena{arena.get()};
       MatmulArgs args{};
       args.matrices[0] = {place_of(w.matrix, base), bias, 12, 1, 0};

@@ -13,7 +13,12 @@ namespace {
 struct Routes {
   std::vector<uint32_t> top_experts, experts;  // [T, k]
   std::vector<float> top_weights, weights;
+  std::vector<uint64_t> slots;
 };
+
+constexpr uint32_t kFirstExpert = 3;  // in the table, after those of another layer
+// The address that the table has for an expert.
+uint64_t address_of(uint32_t expert) { return (uint64_t(expert) << 33) + 7; }
 
 // Logits lie `stride` apart, something else after them.
 Routes route(Device& device, const std::vector<float>& logits, const RouterArgs& a) {
@@ -21,19 +26,22 @@ Routes route(Device& device, const std::vector<float>& logits, const RouterArgs&
   const auto memory = upload(device, logits), top_experts = upload(device, std::vector<uint32_t>(pairs, 99999)),
              experts = upload(device, std::vector<uint32_t>(pairs, 99999)),
              top_weights = upload(device, std::vector<float>(pairs, -7)),
-             weights = upload(device, std::vector<float>(pairs, -7));
+             weights = upload(device, std::vector<float>(pairs, -7)),
+             slots = upload(device, std::vector<uint64_t>(pairs, 1));
+  std::vector<uint64_t> table(kFirstExpert + a.experts, 5);
+  for (uint32_t e = 0; e < a.experts; ++e) table[kFirstExpert + e] = address_of(e);
+  const auto table_memory = upload(device, table);
   run(device, {"router", "route"}, {},
-      {{memory.get(), 0, true},
+      {{memory.get()},
        {top_experts.get(), 0, true},
        {top_weights.get(), 0, true},
        {experts.get(), 0, true},
-       {weights.get(), 0, true}},
+       {weights.get(), 0, true},
+       {table_memory.get()},
+       {slots.get(), 0, true}},
       a, {tokens}, 32);
-  const std::vector<float> after = download<float>(device, *memory);
-  for (uint32_t t = 0; t < tokens; ++t)
-    for (uint32_t i = a.experts; i < a.stride; ++i) CHECK(after[t * a.stride + i] == logits[t * a.stride + i]);
   return {download<uint32_t>(device, *top_experts), download<uint32_t>(device, *experts),
-          download<float>(device, *top_weights), download<float>(device, *weights)};
+          download<float>(device, *top_weights), download<float>(device, *weights), download<uint64_t>(device, *slots)};
 }
 
 // The k experts with the largest logits, ties by id, and their weights.
@@ -62,6 +70,7 @@ void check_routes(const Routes& routes, const std::vector<float>& logits, const 
     for (uint32_t i = 0; i < k; ++i) {
       CHECK(routes.experts[t * k + i] == order[i]);
       CHECK(near(routes.weights[t * k + i], order[i]));
+      CHECK(routes.slots[t * k + i] == address_of(order[i]));
     }
   }
 }
@@ -78,7 +87,7 @@ TEST_CASE("route: the k most probable experts in both orders, with and without n
                                        Case{512, 10}, Case{515, 32}, Case{1000, 16}}) {
         CAPTURE(experts);
         CAPTURE(k);
-        const RouterArgs a{experts, k, experts + 1, normalise};
+        const RouterArgs a{experts, k, experts + 1, normalise, kFirstExpert};
         std::vector<float> logits = random_floats(size_t(3) * a.stride, experts);
         for (float& v : logits) v *= 3;
         check_routes(route(device, logits, a), logits, a);
@@ -88,7 +97,7 @@ TEST_CASE("route: the k most probable experts in both orders, with and without n
 
 TEST_CASE("route: ties go to the lower id; probabilities of 0 are probabilities") {
   on_devices([](Device& device) {
-    const RouterArgs a{70, 6, 71, 1};
+    const RouterArgs a{70, 6, 71, 1, kFirstExpert};
     std::vector<float> logits(size_t(4) * a.stride);                               // token 0: all the same
     for (const uint32_t e : {69, 40, 33, 8, 64, 32, 0}) logits[a.stride + e] = 2;  // token 1: 7 of them lead
     for (uint32_t e = 0; e < 70; ++e) logits[2 * a.stride + e] = float(e % 3);
@@ -103,7 +112,7 @@ TEST_CASE(
     for (const uint32_t normalise : {0, 1})
       for (const float bad : {NAN, INFINITY, -INFINITY}) {
         CAPTURE(bad);
-        const RouterArgs a{40, 5, 41, normalise};
+        const RouterArgs a{40, 5, 41, normalise, kFirstExpert};
         std::vector<float> logits = random_floats(size_t(3) * a.stride, 4);
         if (bad < 0)
           std::fill_n(logits.begin() + a.stride, 40, bad);  // one of them alone is a probability of 0
@@ -125,19 +134,23 @@ TEST_CASE("route: logits beyond 4 GiB") {
     const uint32_t tokens = 5, stride = 1u << 30;  // the last token's begin beyond 2^32 floats
     const auto far = allocate_sparse(device, (uint64_t(tokens - 1) * stride + 20) * sizeof(float));
     if (!far) return;
-    const RouterArgs a{20, 3, 20, 1};
+    const RouterArgs a{20, 3, 20, 1, kFirstExpert};
     const std::vector<float> logits = random_floats(tokens * 20, 6);
     const Routes expected = route(device, logits, a);
     for (uint64_t t = 0; t < tokens; ++t) device.write(*far, t * stride * sizeof(float), logits.data() + t * 20, 80);
     const auto top_experts = device.allocate(60, Placement::Private), experts = device.allocate(60, Placement::Private),
-               top_weights = device.allocate(60, Placement::Private), weights = device.allocate(60, Placement::Private);
+               top_weights = device.allocate(60, Placement::Private), weights = device.allocate(60, Placement::Private),
+               table = device.allocate((kFirstExpert + 20) * 8, Placement::Private),
+               slots = device.allocate(120, Placement::Private);
     run(device, {"router", "route"}, {},
-        {{far.get(), 0, true},
+        {{far.get()},
          {top_experts.get(), 0, true},
          {top_weights.get(), 0, true},
          {experts.get(), 0, true},
-         {weights.get(), 0, true}},
-        RouterArgs{20, 3, stride, 1}, {tokens}, 32);
+         {weights.get(), 0, true},
+         {table.get()},
+         {slots.get(), 0, true}},
+        RouterArgs{20, 3, stride, 1, kFirstExpert}, {tokens}, 32);
     CHECK(download<uint32_t>(device, *top_experts) == expected.top_experts);
     CHECK(download<float>(device, *weights) == expected.weights);
   });

@@ -86,7 +86,7 @@ class CpuBackend final : public Backend {
     dense_mlp(cpu_, weights, tokens);
   }
 
-  void route(const MoeWeights& weights, int, int tokens) override {
+  void route(const MoeWeights& weights, int, int tokens, std::span<const std::byte* const>, uint64_t) override {
     check_tokens(tokens);
     swiftlet::route(cpu_, weights, tokens, true, cpu_.scratch.route_experts, cpu_.scratch.route_weights);
     routed_ = tokens;

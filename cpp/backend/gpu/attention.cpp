@@ -10,11 +10,7 @@ namespace swiftlet::gpu {
 namespace {
 
 const char* attend_kernel(int head_dim) {
-  return head_dim <= 32    ? "attend_32"
-         : head_dim <= 64  ? "attend_64"
-         : head_dim <= 128 ? "attend_128"
-         : head_dim <= 256 ? "attend_256"
-                           : "attend_512";
+  return head_dim <= 128 ? "attend_128" : head_dim <= 256 ? "attend_256" : "attend_512";
 }
 
 const char* attend_tile_kernel(int head_dim) {

@@ -47,7 +47,7 @@ void norm(Gpu& gpu, const float* norm_weight, const Memory& h, int first, int co
   const ModelConfig& c = gpu.config;
   const uint32_t k = uint32_t(c.num_experts_per_tok);
   uint32_t residual = kNone;
-  Binding delta = in(*s.sum), shared = in(*s.shared), gate = in(*s.router), weights = in(*s.weights);
+  Binding delta = in(*s.sum), gate = in(*s.router);
   switch (gpu.residual) {
     case Residual::None:
       break;
@@ -62,7 +62,6 @@ void norm(Gpu& gpu, const float* norm_weight, const Memory& h, int first, int co
       residual = kExperts;
       delta = in(*s.expert_out);
       gate = in(*s.router, uint64_t(c.num_experts));
-      weights = in(*s.weights, uint64_t(gpu.layer) * uint64_t(std::min(gpu.max_tokens, Backend::kUnorderedTokens)) * k);
       break;
   }
   if (residual != kNone) {
@@ -72,7 +71,7 @@ void norm(Gpu& gpu, const float* norm_weight, const Memory& h, int first, int co
   const uint64_t row = uint64_t(first) * uint64_t(c.hidden_size);
   const NormArgs args{uint32_t(c.hidden_size), k, uint32_t(c.num_experts + 1), c.rms_norm_eps};
   dispatch(gpu, {"norm", "norm"}, std::array{Constant{kConstResidual, residual}},
-           {out(*s.x, row), weight(gpu, norm_weight), out(h, row), delta, shared, gate, weights}, args,
+           {out(*s.x, row), weight(gpu, norm_weight), out(h, row), delta, in(*s.shared), gate, in(*s.weights)}, args,
            {uint32_t(count)}, kNormThreads);
   gpu.residual = Residual::None;
   gpu.last_norm = norm_weight;
@@ -85,9 +84,15 @@ void route(Gpu& gpu, const MoeWeights& w, int tokens, const RouteOutputs& to) {
   project(gpu, std::array{Projection{&w.router, 0}, Projection{&w.shared_expert_gate, uint32_t(c.num_experts)}},
           in(to.h), uint32_t(c.hidden_size), out(to.logits), stride, tokens);
   gpu.device.barrier();
-  const RouterArgs args{uint32_t(c.num_experts), uint32_t(c.num_experts_per_tok), stride, c.norm_topk_prob};
-  dispatch(gpu, {"router", "route"}, {}, {out(to.logits), to.top_experts, to.top_weights, to.experts, to.weights}, args,
-           {uint32_t(tokens)}, 32);
+  const RouterArgs args{.experts = uint32_t(c.num_experts),
+                        .experts_per_token = uint32_t(c.num_experts_per_tok),
+                        .stride = stride,
+                        .normalise = c.norm_topk_prob,
+                        .first_expert = uint32_t(gpu.layer * c.num_experts)};
+  dispatch(
+      gpu, {"router", "route"}, {},
+      {in(to.logits), to.top_experts, to.top_weights, to.experts, to.weights, in(*gpu.scratch.slot_table), to.slots},
+      args, {uint32_t(tokens)}, 32);
   gpu.device.barrier();
 }
 

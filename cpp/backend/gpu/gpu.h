@@ -27,7 +27,7 @@ enum class Residual : uint8_t {
   Experts,  // sigmoid(gate) * scratch.shared + weights * scratch.expert_out, of a short chunk
 };
 
-// Of a layer whose experts are all resident: which places scratch.slots has of it, and the memories they lie in.
+// Of a layer whose experts are all resident: which places scratch.slot_table has of it, and the memories they lie in.
 struct LayerSlots {
   uint64_t version = 0;
   std::vector<std::shared_ptr<const Memory>> memories;
@@ -102,14 +102,15 @@ void mlp(Gpu& gpu, const MlpWeights& weights, const Memory& out, int tokens);
 void delta_net(Gpu& gpu, const DeltaNetWeights& weights, const Memory& conv, const Memory& state, int tokens);
 void attention(Gpu& gpu, const AttentionWeights& weights, KvCache& cache, int64_t position, int tokens);
 void experts(Gpu& gpu, const MlpWeights& expert, std::span<const ExpertWork> work, int tokens);
-void routed_experts(Gpu& gpu, const MlpWeights& expert, std::span<const std::byte* const> slots, uint64_t version,
-                    int tokens);
+void routed_experts(Gpu& gpu, const MlpWeights& expert, int tokens);
+// Where the experts of a layer lie, before its route(), so that routed_experts() finds them.
+void place_experts(Gpu& gpu, int layer, std::span<const std::byte* const> slots, uint64_t version);
 
 // The router's logits of x (or of what norm made of it, in h), top-k of them.
 struct RouteOutputs {
   const Memory &h, &logits;
   Binding top_experts, top_weights;  // by falling weight
-  Binding experts, weights;          // by rising id
+  Binding experts, weights, slots;   // by rising id
 };
 void route(Gpu& gpu, const MoeWeights& weights, int tokens, const RouteOutputs& outputs);
 
@@ -121,15 +122,14 @@ std::vector<Constant> encoding(const Matrix& matrix, uint64_t base_offset, bool 
 MatrixPlace place_of(const Matrix& matrix, uint64_t base_offset);
 bool same_encoding(const Matrix& a, const Matrix& b);
 
-// How a threadgroup of kVectorThreads threads shares out the rows of a matrix: `lanes` of a SIMD group have a row
-// together, and it takes rows_per_pass rows at once, `passes` times.
-constexpr uint32_t kVectorThreads = 256;
-constexpr uint32_t kMatmulThreads = 128;
+// How threadgroups share out the rows of a matrix: `lanes` of a SIMD group have a row together, and a threadgroup takes
+// rows_per_pass rows at once, `passes` times.
+constexpr uint32_t kMatmulThreads = 128, kElementThreads = 256;
 struct RowSplit {
-  uint32_t lanes, rows_per_pass, passes;
+  uint32_t threads, lanes, rows_per_pass, passes;
   uint32_t groups(int64_t rows) const { return ceil_div(rows, rows_per_pass * passes); }
 };
-// `rows` in all, of a dispatch.
-RowSplit split_rows(int64_t columns, int64_t rows);
+// For so many rows in all, `times` over.
+RowSplit split_rows(int64_t columns, int64_t rows, int64_t times);
 
 }  // namespace swiftlet::gpu

@@ -40,8 +40,12 @@ void check_supported(const ModelConfig& c) {
       fail(ErrorKind::Input, name, " ", value, " is more than the GPU backend's ", most, ": use the CPU backend");
   };
   at_most("head_dim", c.head_dim, 512);
+  if (c.head_dim % 4 != 0)
+    fail(ErrorKind::Input, "head_dim ", c.head_dim,
+         " is no multiple of 4, as the GPU backend wants: use the CPU backend");
   at_most("num_attention_heads / num_key_value_heads", c.num_attention_heads / std::max(c.num_key_value_heads, 1), 32);
   at_most("linear_key_head_dim", c.linear_key_head_dim, 256);
+  at_most("num_experts", c.num_experts, kMaxExperts);
   at_most("num_experts_per_tok", c.num_experts_per_tok, kMaxExpertsPerToken);
   at_most("vocab_size", c.vocab_size, int64_t(kTopSegment) * 1024);
 }
@@ -139,15 +143,17 @@ class GpuBackend final : public Backend {
     gpu_.residual = Residual::Sum;
   }
 
-  void route(const MoeWeights& weights, int layer, int tokens) override {
+  void route(const MoeWeights& weights, int layer, int tokens, std::span<const std::byte* const> slots,
+             uint64_t version) override {
     check_tokens(tokens);
     const Scratch& s = gpu_.scratch;
     norm(gpu_, weights.post_attention_norm, *s.h, 0, tokens);
     gpu_.layer = layer;
+    if (!slots.empty()) place_experts(gpu_, layer, slots, version);
     const uint64_t first = first_route(layer);
     gpu::route(gpu_, weights, tokens,
-               {*s.h, *s.router, out(*s.top_experts, first), out(*s.top_weights, first), out(*s.experts, first),
-                out(*s.weights, first)});
+               {*s.h, *s.router, out(*s.top_experts, first), out(*s.top_weights, first), out(*s.experts),
+                out(*s.weights), out(*s.expert_slots)});
     routed_ = tokens;
     waited_ = false;
   }
@@ -162,10 +168,9 @@ class GpuBackend final : public Backend {
     check_tokens(tokens);
     const Scratch& s = gpu_.scratch;
     norm(gpu_, later.post_attention_norm, *s.guess_h, 0, tokens);
-    const uint64_t by_id = uint64_t(tokens) * uint64_t(gpu_.config.num_experts_per_tok);
     gpu::route(gpu_, later, tokens,
-               {*s.guess_h, *s.guess_router, out(*s.guessed_experts), out(*s.guessed_weights),
-                out(*s.guessed_experts, by_id), out(*s.guessed_weights, by_id)});
+               {*s.guess_h, *s.guess_router, out(*s.guessed_experts), out(*s.guessed_weights), out(*s.unread_experts),
+                out(*s.unread_weights), out(*s.unread_slots)});
     guessed_ = tokens;
   }
 
@@ -195,10 +200,9 @@ class GpuBackend final : public Backend {
   }
 
   bool follows_routes() const override { return true; }
-  void routed_experts(const MlpWeights& expert, std::span<const std::byte* const> slots, uint64_t version,
-                      int tokens) override {
+  void routed_experts(const MlpWeights& expert, int tokens) override {
     check_tokens(tokens);
-    gpu::routed_experts(gpu_, expert, slots, version, tokens);
+    gpu::routed_experts(gpu_, expert, tokens);
   }
 
   void end_moe(int tokens) override {

@@ -8,7 +8,9 @@
 namespace swiftlet::gpu {
 namespace {
 
-constexpr uint32_t kEnoughGroups = 1024;  // threadgroups that keep any GPU busy: beyond, each does more
+// Of threadgroups: with fewer than enough a large GPU is not busy, with more than many each should do more.
+constexpr uint32_t kEnoughGroups = 256, kManyGroups = 1024;
+constexpr uint32_t kFewestThreads = 64, kMostThreads = 256;
 constexpr uint32_t kMostPasses = 8;
 
 // The memory that holds the matrices, and where their base lies in it.
@@ -40,7 +42,7 @@ void matvec(Gpu& gpu, const MemoryMap::Place& arena, std::span<const Projection>
   const Matrix& first = *group[0].matrix;
   int64_t rows = 0;
   for (const Projection& p : group) rows += p.matrix->rows;
-  const RowSplit split = split_rows(first.cols, rows * tokens);
+  const RowSplit split = split_rows(first.cols, rows, tokens);
   MatvecArgs args{};
   uint32_t groups = 0;
   for (size_t i = 0; i < group.size(); ++i) {
@@ -57,7 +59,7 @@ void matvec(Gpu& gpu, const MemoryMap::Place& arena, std::span<const Projection>
   std::vector<Constant> constants = encoding(first, arena.offset, x_stride % 4 == 0 && x.offset % 16 == 0);
   constants.push_back({kConstLanes, split.lanes});
   dispatch(gpu, {"matvec", "matvec"}, constants, {in(*arena.memory), x, y}, args, {groups, uint32_t(tokens)},
-           kVectorThreads);
+           split.threads);
 }
 
 void matmul(Gpu& gpu, const MemoryMap::Place& arena, std::span<const Projection> group, Binding x, uint32_t x_stride,
@@ -77,7 +79,7 @@ void matmul(Gpu& gpu, const MemoryMap::Place& arena, std::span<const Projection>
   args.x_stride = x_stride;
   args.y_stride = y_stride;
   std::vector<Constant> constants = encoding(first, arena.offset, true);
-  constants.push_back({kConstPooled, 0});
+  constants.push_back({kConstPooled, kArena});
   constants.push_back({kConstMatrix, gpu.device.matrix_units()});
   const Binding none = in(*arena.memory);
   dispatch(gpu, {"matmul", "matmul"}, constants, {in(*arena.memory), x, y, none, none, none}, args,
@@ -104,12 +106,15 @@ bool same_encoding(const Matrix& a, const Matrix& b) {
          a.cols == b.cols && is_wide(a, 0) == is_wide(b, 0);
 }
 
-RowSplit split_rows(int64_t columns, int64_t rows) {
+RowSplit split_rows(int64_t columns, int64_t rows, int64_t times) {
   const uint32_t pieces = ceil_div(columns, kPiece);
   RowSplit s{};
   s.lanes = pieces >= 32 ? 32 : pieces >= 16 ? 16 : 8;
-  s.rows_per_pass = kVectorThreads / s.lanes * kRows;
-  s.passes = uint32_t(std::clamp<int64_t>(rows / (int64_t(s.rows_per_pass) * kEnoughGroups), 1, kMostPasses));
+  // The largest threadgroups of which there are enough: each reads the vector once for all of its rows.
+  for (s.threads = kMostThreads; s.threads > kFewestThreads; s.threads /= 2)
+    if (rows * times >= int64_t(s.threads / s.lanes * kRows) * kEnoughGroups) break;
+  s.rows_per_pass = s.threads / s.lanes * kRows;
+  s.passes = uint32_t(std::clamp<int64_t>(rows * times / (int64_t(s.rows_per_pass) * kManyGroups), 1, kMostPasses));
   return s;
 }
 
@@ -143,27 +148,26 @@ void mlp(Gpu& gpu, const MlpWeights& w, const Memory& to, int tokens) {
     const Binding x = in(*s.h, uint64_t(begin) * hidden);
     if (count <= kVectorTokens && same_encoding(w.gate_proj, w.up_proj)) {
       const MemoryMap::Place arena = base_of(gpu, w.gate_proj);
-      const RowSplit split = split_rows(hidden, 2 * rows * count);
+      const RowSplit split = split_rows(hidden, rows, count);
       const GateUpArgs args{.gate = place_of(w.gate_proj, arena.offset),
                             .up = place_of(w.up_proj, arena.offset),
                             .rows = uint32_t(rows),
                             .columns = uint32_t(hidden),
                             .x_stride = uint32_t(hidden),
                             .passes = split.passes,
-                            .experts_per_token = 1,
-                            .first_expert = 0};
+                            .experts_per_token = 1};
       std::vector<Constant> constants = encoding(w.gate_proj, arena.offset, hidden % 4 == 0);
       constants.push_back({kConstLanes, split.lanes});
-      constants.push_back({kConstPooled, 0});
+      constants.push_back({kConstPooled, kArena});
       const Binding none = in(*arena.memory);
-      dispatch(gpu, {"matvec", "gate_up"}, constants, {in(*arena.memory), x, out(*s.activated), none, none, none}, args,
-               {split.groups(rows), uint32_t(count)}, kVectorThreads);
+      dispatch(gpu, {"matvec", "gate_up"}, constants, {in(*arena.memory), x, out(*s.activated), none, none}, args,
+               {split.groups(rows), uint32_t(count)}, split.threads);
     } else {
       project(gpu, std::array{Projection{&w.gate_proj, 0}, Projection{&w.up_proj, uint32_t(rows)}}, x, uint32_t(hidden),
               out(*s.gate_up), uint32_t(2 * rows), count);
       gpu.device.barrier();
       dispatch(gpu, {"experts", "silu_mul"}, {}, {in(*s.gate_up), out(*s.activated)}, SiluMulArgs{uint32_t(rows)},
-               {ceil_div(rows, kVectorThreads), uint32_t(count)}, kVectorThreads);
+               {ceil_div(rows, kElementThreads), uint32_t(count)}, kElementThreads);
     }
     gpu.device.barrier();
     project(gpu, std::array{Projection{&w.down_proj, 0}}, in(*s.activated), uint32_t(rows),

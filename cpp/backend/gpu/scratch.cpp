@@ -40,8 +40,10 @@ void lay_out(const ModelConfig& c, int max_tokens, Scratch& s, const Make& make)
   floats(s.shared, T * hidden);
   floats(s.router, T * (c.num_experts + 1));
   floats(s.expert_out, c.num_experts ? rows * hidden : 0);
-  for (auto* m : {&s.experts, &s.weights, &s.top_experts, &s.top_weights}) shared(*m, routes);
-  for (auto* m : {&s.guessed_experts, &s.guessed_weights}) shared(*m, 2 * T * k);
+  for (auto* m : {&s.experts, &s.weights, &s.unread_experts, &s.unread_weights}) floats(*m, T * k);
+  for (auto* m : {&s.expert_slots, &s.unread_slots}) make(*m, T * k, Placement::Private, sizeof(uint64_t));
+  for (auto* m : {&s.top_experts, &s.top_weights}) shared(*m, routes);
+  for (auto* m : {&s.guessed_experts, &s.guessed_weights}) shared(*m, T * k);
   floats(s.guess_h, T * hidden);
   floats(s.guess_router, T * (c.num_experts + 1));
 
@@ -64,9 +66,9 @@ void lay_out(const ModelConfig& c, int max_tokens, Scratch& s, const Make& make)
   shared(s.best_values, kMaxTop + 1);
   shared(s.best_ids, kMaxTop);
 
-  shared(s.slots, layers * c.num_experts, sizeof(uint64_t));
+  make(s.slot_table, layers * c.num_experts, Placement::Private, sizeof(uint64_t));
   // Lists for the experts of a long chunk, twice over, and some room for short ones.
-  shared(s.uploads, 2 * T * k * 3 + 16384);
+  shared(s.uploads, 2 * T * k * 6 + 16384);
 }
 
 }  // namespace

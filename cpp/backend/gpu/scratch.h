@@ -12,7 +12,7 @@ constexpr int kVectorTokens = 8;    // chunks of up to as many tokens are multip
 constexpr int kMixerTile = 512;     // tokens that go through a mixer or an MLP at once
 constexpr int kExpertPairs = 4096;  // (expert, token) pairs that go through the experts at once
 constexpr uint32_t kSplits = 64;    // of the positions, that a token's attention is spread over
-constexpr uint32_t kSplitPositions = 64;  // the fewest of a split
+constexpr uint32_t kSplitPositions = 16;  // the fewest of a split
 constexpr int kTopSegment = 2048;         // logits that one threadgroup looks at
 
 // Each array is a memory of its own, so that a device can tell what depends on what. f32 unless said otherwise.
@@ -25,11 +25,13 @@ struct Scratch {
   std::unique_ptr<Memory> router;      // [max_tokens, experts + 1]: logits of the router, then the shared expert's gate
   std::unique_ptr<Memory> expert_out;  // [pairs, hidden]; short chunks: by token and place among its experts
 
-  // What the routers chose, by rising id: of each layer for short chunks, which is read after the pass; long chunks use
-  // the place of layer 0. Shared, u32 and f32 [layers, min(max_tokens, kUnorderedTokens), k] or [max_tokens, k].
-  std::unique_ptr<Memory> experts, weights;
-  std::unique_ptr<Memory> top_experts, top_weights;          // the same by falling weight
-  std::unique_ptr<Memory> guessed_experts, guessed_weights;  // of guess(): [2, max_tokens, k], both orders
+  // What the routers chose, u32 and f32 [max_tokens, k]: by rising id, and the addresses of their slots, u64.
+  std::unique_ptr<Memory> experts, weights, expert_slots;
+  // The same by falling weight, Shared: of each layer for short chunks, since they may be read after the pass,
+  // [layers, min(max_tokens, kUnorderedTokens), k]; long chunks use the place of layer 0, [max_tokens, k].
+  std::unique_ptr<Memory> top_experts, top_weights;
+  // Of guess(): Shared [max_tokens, k] by falling weight, and what nobody reads by rising id.
+  std::unique_ptr<Memory> guessed_experts, guessed_weights, unread_experts, unread_weights, unread_slots;
   std::unique_ptr<Memory> guess_h, guess_router;
 
   // Alive within one block.
@@ -46,7 +48,8 @@ struct Scratch {
   std::unique_ptr<Memory> top_values, top_ids, top_sums;  // of top_segment
   std::unique_ptr<Memory> best_values, best_ids;          // Shared: [kMaxTop + 1], [kMaxTop]
 
-  std::unique_ptr<Memory> slots;    // Shared: u64 [layers, experts]: addresses
+  std::unique_ptr<Memory>
+      slot_table;                   // u64 [layers, experts]: addresses, of the layers that were resident when last used
   std::unique_ptr<Memory> uploads;  // Shared: lists for kernels, see upload.h
 };
 
