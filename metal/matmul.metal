@@ -8,40 +8,56 @@ constant uint MATRIX [[function_constant(8)]];
 // Both tiles lie by columns: element (row, column) at [column * kStride + row], so that four rows are one float4.
 enum : uint { kStride = kTile + 4 };
 
-// kTile rows of x (by way of `rows`, if it is not null), columns begin .. begin + 31; beyond the ends: zeros.
-inline void load_x(const device float* x, const threadgroup uint* rows, uint count, ulong stride, uint begin, uint columns,
-                   threadgroup float* tile, uint tid) {
-  for (uint i = tid; i < kTile * kPiece; i += 128) {
-    const uint row = i / kPiece;
-    const uint column = i % kPiece;
-    const bool inside = row < count && begin + column < columns;
-    tile[column * kStride + row] = inside ? x[rows[min(row, count - 1)] * stride + begin + column] : 0.0f;
+// What a thread brings to both tiles: it is on its way while the tiles before are multiplied.
+struct Piece {
+  float x[kTile * kPiece / 128];
+  Words words;        // of half a row's piece
+  float scale, bias;
+  float plain[kPiece / 2];
+};
+
+// Columns begin .. begin + 31 of kTile rows of x (those of `rows`) and of kTile rows of the matrix. Beyond the ends:
+// zeros.
+inline void load_piece(const device float* x, const threadgroup uint* rows, uint count, ulong stride,
+                       const device uchar* base, MatrixPlace place, uint first, uint matrix_rows, uint begin,
+                       uint columns, uint tid, thread Piece& piece) {
+#pragma unroll
+  for (uint i = 0; i < kTile * kPiece / 128; i++) {
+    const uint row = i * (128 / kPiece) + tid / kPiece;
+    const uint column = begin + tid % kPiece;
+    piece.x[i] = row < count && column < columns ? x[rows[min(row, count - 1)] * stride + column] : 0.0f;
+  }
+  // Each thread half a piece of one row of the matrix.
+  const MatrixRow r = matrix_row(base, place, min(first + tid / 2, matrix_rows - 1), columns);
+  const uint column = begin + tid % 2 * (kPiece / 2);
+  if (CODEC == kPlain) {
+#pragma unroll
+    for (uint j = 0; j < kPiece / 2; j++) {
+      piece.plain[j] = column + j < columns ? load_float(r.weight, column + j) : 0.0f;
+    }
+  } else {
+    piece.words = load_words(r, begin / kPiece, columns);
+    const uint group = min(column, columns - 1) / GROUP;  // columns are whole groups
+    piece.scale = group_scale(r, group);
+    piece.bias = group_bias(r, group);
   }
 }
 
-// kTile rows of the matrix, decoded: each thread half a piece of one row.
-inline void load_matrix(const device uchar* base, MatrixPlace place, uint first, uint rows, uint piece, uint columns,
-                        threadgroup float* tile, uint tid) {
-  const uint row = tid / 2;
-  const uint half_piece = tid % 2 * 16;
-  const MatrixRow r = matrix_row(base, place, min(first + row, rows - 1), columns);
-  if (CODEC == kPlain) {
-    for (uint j = half_piece; j < half_piece + 16; j++) {
-      const uint column = piece * kPiece + j;
-      tile[j * kStride + row] = column < columns ? load_float(r.weight, column) : 0.0f;
-    }
-    return;
-  }
-  const Words words = load_words(r, piece, columns);
-  const uint column = piece * kPiece + half_piece;
-  const uint group = min(column, columns - 1) / GROUP;  // columns are whole groups
-  const float scale = group_scale(r, group);
-  const float bias = group_bias(r, group);
+inline void store_piece(Piece piece, uint begin, uint columns, threadgroup float* xs, threadgroup float* ws, uint tid) {
 #pragma unroll
-  for (uint j = 0; j < 32; j++) {
-    if (j / 16 == tid % 2) {
-      const float v = fma(scale, code_value(code_at(words, j)), bias);
-      tile[j * kStride + row] = piece * kPiece + j < columns ? v : 0.0f;
+  for (uint i = 0; i < kTile * kPiece / 128; i++) {
+    xs[tid % kPiece * kStride + i * (128 / kPiece) + tid / kPiece] = piece.x[i];
+  }
+#pragma unroll
+  for (uint j = 0; j < kPiece; j++) {
+    if (j / (kPiece / 2) == tid % 2) {
+      float v = 0.0f;
+      if (CODEC == kPlain) {
+        v = piece.plain[j % (kPiece / 2)];
+      } else if (begin + j < columns) {
+        v = fma(piece.scale, code_value(code_at(piece.words, j)), piece.bias);
+      }
+      ws[j * kStride + tid / 2] = v;
     }
   }
 }
@@ -137,11 +153,17 @@ kernel void matmul(const device uchar* arena [[buffer(0)]],
     }
   }
 
+  threadgroup_barrier(mem_flags::mem_threadgroup);  // x_rows
+  const MatrixPlace place = a.matrices[m].place;
+  Piece piece;
+  load_piece(x, x_rows, count, a.x_stride, base, place, first_row, rows, 0, a.columns, tid, piece);
   for (uint begin = 0; begin < a.columns; begin += kPiece) {
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    load_x(x, x_rows, count, a.x_stride, begin, a.columns, xs, tid);
-    load_matrix(base, a.matrices[m].place, first_row, rows, begin / kPiece, a.columns, ws, tid);
+    store_piece(piece, begin, a.columns, xs, ws, tid);
     threadgroup_barrier(mem_flags::mem_threadgroup);
+    if (begin + kPiece < a.columns) {
+      load_piece(x, x_rows, count, a.x_stride, base, place, first_row, rows, begin + kPiece, a.columns, tid, piece);
+    }
     if (MATRIX != 0) {
 #pragma unroll
       for (uint c = 0; c < kPiece; c += 8) {

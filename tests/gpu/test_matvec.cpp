@@ -273,7 +273,6 @@ TEST_CASE("gate_up: of every encoding, for each token; wide steps or not give th
              {x_memory.get()},
              {out.get(), 0, true},
              {arena_memory.get()},
-             {arena_memory.get()},
              {arena_memory.get()}},
             GateUpArgs{gate_place, up_place, uint32_t(rows), uint32_t(cols), uint32_t(cols), split.passes, 1},
             {split.groups(rows), uint32_t(tokens)}, split.threads);
