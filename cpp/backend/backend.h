@@ -125,6 +125,11 @@ class Backend {
 
   // x += mixer(rms_norm(x)); the state moves T tokens on. `position` is that of the first token.
   virtual void delta_net(const DeltaNetWeights& weights, DeltaNetState& state, int tokens) = 0;
+  // The same for tokens first .. first + count - 1 of the chunk alone, where the backend can: then the state can be
+  // copied in the middle of a chunk.
+  virtual bool delta_net_in_parts() const { return false; }
+  virtual void delta_net_part(const DeltaNetWeights&, DeltaNetState&, [[maybe_unused]] int first,
+                              [[maybe_unused]] int count) {}
   virtual void attention(const AttentionWeights& weights, KvCache& cache, int64_t position, int tokens) = 0;
 
   // x += mlp(rms_norm(x)), for a layer without experts.

@@ -177,14 +177,9 @@ void Generation::prefill(const Interrupt& interrupt, const ReadLogits& read) {
   session_->turn_ = boundaries_.empty() ? int64_t(prompt_.size()) : boundaries_.back().position;
   stats_.cached_tokens = session_->position();
 
-  // A chunk ends at every boundary.
   const int64_t total = int64_t(prompt_.size());
-  auto boundary = std::ranges::upper_bound(boundaries_, session_->position(), {}, &Boundary::position);
-  const auto end_of_chunk = [&] {
-    const int64_t stop = boundary == boundaries_.end() ? total : boundary->position;
-    return std::min(session_->position() + engine.plan_.chunk, stop);
-  };
   const double layers = double(engine.config_.num_hidden_layers), tokens = double(total - session_->position());
+  int64_t begin = session_->position(), end = begin;  // of the chunk
   double layer = 0;
   ForwardHooks hooks;
   auto asked = Clock::now();
@@ -193,8 +188,7 @@ void Generation::prefill(const Interrupt& interrupt, const ReadLogits& read) {
     asked = Clock::now();
   };
   hooks.before_layer = [&] {
-    const double done = double(stats_.prefill.tokens), chunk = double(end_of_chunk() - session_->position());
-    progress_ = (done + chunk * layer++ / layers) / tokens;
+    progress_ = (double(stats_.prefill.tokens) + double(end - begin) * layer++ / layers) / tokens;
     ask_now();
   };
   // A layer of a long chunk takes seconds when its experts have to be read.
@@ -202,19 +196,37 @@ void Generation::prefill(const Interrupt& interrupt, const ReadLogits& read) {
     if (Clock::now() - asked > kAskInterval) ask_now();
   };
   const PhaseTimer timer(stats_.prefill, *engine.store_);
-  int64_t kept = session_->position();  // the last snapshot
-  while (session_->position() < total) {
-    const int64_t begin = session_->position(), end = end_of_chunk();
+  SnapshotStore& snapshots = *engine.snapshots_;
+  auto boundary = std::ranges::upper_bound(boundaries_, begin, {}, &Boundary::position);
+  int64_t kept = begin;  // the last snapshot
+  for (; begin < total; begin = end) {
+    end = std::min(begin + engine.plan_.chunk, total);
+    std::vector<SnapshotStore::Place> places;
+    std::vector<StateCopy> copies;
+    while (boundary != boundaries_.end() && boundary->position < end) {
+      const auto before = std::span(prompt_).first(size_t(boundary->position));
+      SnapshotStore::Place place = snapshots.prepare(before, boundary->passing ? Keep::Passing : Keep::Turn);
+      if (place.memory && engine.backend_->delta_net_in_parts()) {
+        copies.push_back({int(boundary->position - begin), place.memory->delta_nets.data()});
+        places.push_back(std::move(place));
+        kept = boundary->position;
+      } else if (place.memory || place.to_disk) {
+        end = boundary->position;  // the chunk ends there
+        break;
+      }
+      ++boundary;
+    }
     layer = 0;
     const auto ids = std::span(prompt_).subspan(size_t(begin), size_t(end - begin));
-    engine.feed(*session_, ids, end == total ? read : ReadLogits{}, hooks);
+    engine.feed(*session_, ids, end == total ? read : ReadLogits{}, hooks, copies);
     stats_.prefill.tokens += end - begin;
+    for (SnapshotStore::Place& place : places) snapshots.commit(session_->state_, std::move(place));
     const bool at_boundary = boundary != boundaries_.end() && boundary->position == end;
     if (end == total || (!at_boundary && end - kept < kSnapshotInterval)) continue;
     const bool passing = !at_boundary || boundary->passing;
-    engine.snapshots_->take(session_->state_, session_->tokens_, passing ? Keep::Passing : Keep::Turn);
+    snapshots.take(session_->state_, session_->tokens_, passing ? Keep::Passing : Keep::Turn);
     kept = end;
-    while (boundary != boundaries_.end() && boundary->position <= end) ++boundary;
+    if (at_boundary) ++boundary;
   }
   progress_ = 1;
 }
@@ -359,7 +371,8 @@ void Engine::check_ids(std::span<const int32_t> ids) const {
       fail(ErrorKind::Input, "token id ", id, " is outside the vocabulary of ", config_.vocab_size);
 }
 
-void Engine::feed(Session& session, std::span<const int32_t> ids, const ReadLogits& read, const ForwardHooks& hooks) {
+void Engine::feed(Session& session, std::span<const int32_t> ids, const ReadLogits& read, const ForwardHooks& hooks,
+                  std::span<const StateCopy> copies) {
   recover_from_pressure();
   session.valid_ = false;
   ForwardHooks all = hooks;
@@ -369,7 +382,7 @@ void Engine::feed(Session& session, std::span<const int32_t> ids, const ReadLogi
       if (hooks.after_route) hooks.after_route(layer, routes);
     };
   model_->set_prefetch(prefetch_.on());
-  model_->forward(session.state_, ids, all);
+  model_->forward(session.state_, ids, all, copies);
   if (read)
     read(int(ids.size()) - 1, all);
   else

@@ -213,7 +213,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   Engine(const std::string& path, const EngineOptions& options);
 
   // Feeds up to a chunk of ids.
-  void feed(Session& session, std::span<const int32_t> ids, const ReadLogits& read, const ForwardHooks& hooks);
+  void feed(Session& session, std::span<const int32_t> ids, const ReadLogits& read, const ForwardHooks& hooks,
+            std::span<const StateCopy> copies = {});
   void resume(Session& session, std::span<const int32_t> prompt);
   void check_ids(std::span<const int32_t> ids) const;
   void add_sessions(int delta);

@@ -141,47 +141,71 @@ int64_t SnapshotStore::restore(ModelState& state, std::span<const int32_t> token
   }
 }
 
-void SnapshotStore::take(ModelState& state, std::span<const int32_t> tokens, Keep keep) {
+SnapshotStore::Place SnapshotStore::prepare(std::span<const int32_t> tokens, Keep keep) {
+  Place place;
+  place.keep = keep;
   const auto before = prefixes(tokens, tokens.size());
   if (!before.empty() && before.back()->position == tokens.size()) {
     if (keep == Keep::Turn) {
       before.back()->keep = keep;
       before.back()->used = clock_ += kTick;
     }
-    return;
+    return place;
   }
-  Entry entry;
-  entry.position = tokens.size();
-  entry.hash = xxh64(tokens.data(), token_bytes(tokens.size()));
-  entry.keep = keep;
-  entry.used = keep == Keep::Parked && !before.empty() ? before.back()->used - 1 : clock_ += kTick;
+  place.used = keep == Keep::Parked && !before.empty() ? before.back()->used - 1 : clock_ += kTick;
   try {
-    Snapshot snapshot;
-    snapshot.lender = &state;
-    const uint64_t bytes = CountedMemory::counted(shape_.delta_bytes) + token_bytes(tokens.size());
-    if (make_room(bytes, entry)) {
+    if (make_room(CountedMemory::counted(shape_.delta_bytes) + token_bytes(tokens.size()), place.used, keep)) {
+      Snapshot snapshot;
       snapshot.tokens.assign(tokens.begin(), tokens.end());
-      snapshot.rows = shared_rows(tokens);
       snapshot.delta_nets = CountedMemory(shape_.delta_bytes, memory_);
-      std::byte* to = snapshot.delta_nets.data();
-      const std::vector<Buffer*> layers = delta_net_buffers(state);
-      for (size_t i = 0; i < layers.size(); i++) {
-        layers[i]->read(0, to, shape_.delta_nets[i]);
-        to += shape_.delta_nets[i];
-      }
-      memory_ += token_bytes(tokens.size());
-      in_memory_++;
-      entry.memory = std::move(snapshot);
-    } else if (on_disk() && keep != Keep::Passing) {
-      snapshot.tokens.assign(tokens.begin(), tokens.end());
-      write(entry, snapshot);
+      place.memory = std::move(snapshot);
+    } else {
+      place.to_disk = on_disk() && keep != Keep::Passing;
     }
   } catch (const Error& error) {
     warn(error.what());
   }
-  if (!entry.memory && entry.file.empty()) return;
+  return place;
+}
+
+void SnapshotStore::commit(ModelState& state, Place place) {
+  Snapshot& snapshot = *place.memory;
+  Entry entry;
+  entry.position = snapshot.tokens.size();
+  entry.hash = xxh64(snapshot.tokens.data(), token_bytes(snapshot.tokens.size()));
+  entry.keep = place.keep;
+  entry.used = place.used;
+  snapshot.rows = shared_rows(snapshot.tokens);
+  snapshot.lender = &state;
+  entry.memory = std::move(snapshot);
+  memory_ += token_bytes(entry.position);
+  in_memory_++;
   entries_.push_back(std::move(entry));
-  supersede(tokens);
+  supersede(entries_.back().memory->tokens);
+}
+
+void SnapshotStore::take(ModelState& state, std::span<const int32_t> tokens, Keep keep) {
+  Place place = prepare(tokens, keep);
+  if (place.memory) {
+    std::byte* to = place.memory->delta_nets.data();
+    const std::vector<Buffer*> layers = delta_net_buffers(state);
+    for (size_t i = 0; i < layers.size(); i++) {
+      layers[i]->read(0, to, shape_.delta_nets[i]);
+      to += shape_.delta_nets[i];
+    }
+    commit(state, std::move(place));
+  } else if (place.to_disk) {
+    Snapshot snapshot;
+    snapshot.tokens.assign(tokens.begin(), tokens.end());
+    snapshot.lender = &state;
+    Entry entry;
+    entry.position = tokens.size();
+    entry.hash = xxh64(tokens.data(), token_bytes(tokens.size()));
+    entry.keep = keep;
+    entry.used = place.used;
+    write(entry, snapshot);
+    if (!entry.file.empty()) entries_.push_back(std::move(entry));
+  }
 }
 
 // The copies of rows that snapshots of the same tokens have already.
@@ -212,7 +236,7 @@ void SnapshotStore::keep_rows(ModelState& state, int64_t position) {
     snapshot.rows = shared_rows(snapshot.tokens);
     const uint64_t bytes = uint64_t(snapshot.position() - snapshot.rows_end()) * shape_.row_bytes;
     try {
-      if (make_room(CountedMemory::counted(bytes), *borrower)) {
+      if (make_room(CountedMemory::counted(bytes), borrower->used, borrower->keep)) {
         copy_rows(shape_, snapshot, memory_);
         continue;
       }
@@ -223,13 +247,12 @@ void SnapshotStore::keep_rows(ModelState& state, int64_t position) {
   }
 }
 
-// Drops snapshots from memory until there is room for `bytes` more of `entry`, which itself stays.
-bool SnapshotStore::make_room(uint64_t bytes, const Entry& entry) {
+// Drops snapshots that were used earlier from memory until there is room for `bytes` more.
+bool SnapshotStore::make_room(uint64_t bytes, uint64_t used, Keep keep) {
   while (memory_ + bytes > options_.memory) {
     auto victim = entries_.end();
     for (auto other = entries_.begin(); other != entries_.end(); ++other)
-      if (other->memory && &*other != &entry && other->used < entry.used &&
-          (entry.keep != Keep::Passing || other->keep == Keep::Passing) &&
+      if (other->memory && other->used < used && (keep != Keep::Passing || other->keep == Keep::Passing) &&
           (victim == entries_.end() || other->used < victim->used))
         victim = other;
     if (victim == entries_.end()) return false;

@@ -54,6 +54,17 @@ class SnapshotStore {
   // Keeps what `state` holds after `tokens`, in memory or else in the folder.
   void take(ModelState& state, std::span<const int32_t> tokens, Keep keep);
 
+  // The same in two steps, for a state that passes `tokens` in the middle of a chunk: prepare() before the chunk, then
+  // somebody fills place.memory->delta_nets, and commit() after it, or not if the chunk was cut off.
+  struct Place {
+    std::optional<Snapshot> memory;  // none: it is there already, or there is no room
+    bool to_disk = false;            // there is none, but the folder may have some: take() it there
+    Keep keep = Keep::Turn;
+    uint64_t used = 0;
+  };
+  Place prepare(std::span<const int32_t> tokens, Keep keep);
+  void commit(ModelState& state, Place place);
+
   // To be called before the rows of `state` from `position` on are written over: what snapshots have borrowed of them
   // is copied.
   void keep_rows(ModelState& state, int64_t position);
@@ -80,7 +91,7 @@ class SnapshotStore {
   void scan();
   std::vector<Entries::iterator> prefixes(std::span<const int32_t> tokens, size_t longest);
   std::shared_ptr<const KvRows> shared_rows(std::span<const int32_t> tokens);
-  bool make_room(uint64_t bytes, const Entry& entry);
+  bool make_room(uint64_t bytes, uint64_t used, Keep keep);
   bool make_disk_room(uint64_t bytes, const Entry& entry);
   void write(Entry& entry, const Snapshot& snapshot);
   void drop_memory(Entries::iterator entry);

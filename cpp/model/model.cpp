@@ -72,8 +72,10 @@ Model::~Model() {
   }
 }
 
-void Model::forward(ModelState& state, std::span<const int32_t> ids, const ForwardHooks& hooks) {
+void Model::forward(ModelState& state, std::span<const int32_t> ids, const ForwardHooks& hooks,
+                    std::span<const StateCopy> copies) {
   const int tokens = int(ids.size());
+  copied_ = 0;
   finish();
   backend_.embed(gather_embedding(weights_.embedding, ids, embedding_rows_->host()), tokens);
   if (hooks.after_layer) hooks.after_layer(-1);
@@ -81,7 +83,7 @@ void Model::forward(ModelState& state, std::span<const int32_t> ids, const Forwa
     if (hooks.before_layer) hooks.before_layer();
     const LayerWeights& layer = weights_.layers[i];
     if (config_.linear_layers[i])
-      backend_.delta_net(layer.delta_net, state.delta_nets[i], tokens);
+      delta_net(i, state, tokens, copies);
     else
       backend_.attention(layer.attention, state.kv_caches[i], state.position, tokens);
     if (config_.moe_layers[i])
@@ -91,6 +93,21 @@ void Model::forward(ModelState& state, std::span<const int32_t> ids, const Forwa
     if (hooks.after_layer) hooks.after_layer(i);
   }
   state.position += tokens;
+}
+
+void Model::delta_net(int layer, ModelState& state, int tokens, std::span<const StateCopy> copies) {
+  const DeltaNetWeights& weights = weights_.layers[layer].delta_net;
+  DeltaNetState& own = state.delta_nets[layer];
+  if (copies.empty()) return backend_.delta_net(weights, own, tokens);
+  int first = 0;
+  for (const StateCopy& copy : copies) {
+    backend_.delta_net_part(weights, own, first, copy.after - first);
+    own.conv->read(0, copy.to + copied_, own.conv->bytes());
+    own.state->read(0, copy.to + copied_ + own.conv->bytes(), own.state->bytes());
+    first = copy.after;
+  }
+  backend_.delta_net_part(weights, own, first, tokens - first);
+  copied_ += own.conv->bytes() + own.state->bytes();
 }
 
 void Model::moe(int layer, int tokens, const ForwardHooks& hooks) {

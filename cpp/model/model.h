@@ -25,6 +25,12 @@ struct ForwardHooks {
   std::function<void(int layer, const Routes& routes)> after_route;  // layers with experts
 };
 
+// A copy of the DeltaNet states in the middle of a chunk: after so many of its tokens, at least one and not all.
+struct StateCopy {
+  int after;
+  std::byte* to;  // room for all of them, in the order of StateShape::delta_nets
+};
+
 class Model {
  public:
   Model(const ModelConfig& config, const ModelWeights& weights, Backend& backend, ExpertStore& store, int max_tokens);
@@ -32,8 +38,10 @@ class Model {
   Model(const Model&) = delete;
 
   // Feeds one chunk of 1 .. max_tokens ids to the state. The residual stream of the chunk stays in the backend, for
-  // logits(). If this throws, the state is half moved on and of no use any more.
-  void forward(ModelState& state, std::span<const int32_t> ids, const ForwardHooks& hooks = {});
+  // logits(). `copies`, in ascending order, only if the backend can (delta_net_in_parts). If this throws, the state is
+  // half moved on and of no use any more.
+  void forward(ModelState& state, std::span<const int32_t> ids, const ForwardHooks& hooks = {},
+               std::span<const StateCopy> copies = {});
 
   // Logits of tokens first .. first + count - 1 of the last chunk, [count, vocab]. Throws ErrorKind::Numeric if one is
   // not finite.
@@ -50,6 +58,7 @@ class Model {
   void set_prefetch(bool on) { prefetch_ = on; }
 
  private:
+  void delta_net(int layer, ModelState& state, int tokens, std::span<const StateCopy> copies);
   void moe(int layer, int tokens, const ForwardHooks& hooks);
   bool guesses_next_layer(int layer, int tokens) const;
   void settle(const ForwardHooks& hooks);
@@ -59,6 +68,7 @@ class Model {
   Backend& backend_;
   ExpertStore& store_;
   std::unique_ptr<Buffer> embedding_rows_;
+  uint64_t copied_ = 0;                          // bytes of each copy that are there, while a chunk passes
   std::optional<ExpertStore::Request> request_;  // the last one: its experts may be in use
   struct Followed {
     int layer, tokens;

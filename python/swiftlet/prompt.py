@@ -35,7 +35,7 @@ class PromptOptions(TypedDict, total=False):
 Boundary = tuple[int, bool]
 """Tokens of a prompt up to the end of a message, and whether a later end will soon serve as well."""
 
-_LEAST_HEAD = 512  # tokens: a chunk of its own for a shorter first message costs more than prefilling it again
+_LEAST_HEAD = 256  # tokens: what a shorter first message costs is less than what its state takes from others
 
 
 class PromptEncoder:

@@ -115,7 +115,7 @@ def test_what_comes_back_is_the_same(container: Container, tmp_path: Path, name:
 
 @pytest.mark.parametrize("memory", [10**9, 2 * 10**6, 0])
 def test_a_a_b_a(tmp_path: Path, memory: int) -> None:
-    talk = Talk(load(state_memory=memory, state_dir=str(tmp_path)))
+    talk = Talk(load(state_memory=memory, state_dir=str(tmp_path), chunk=32))
     a, b = text(1, 60, talk.engine), text(2, 70, talk.engine)
     want_a, want_b = cold(DEMO, a)[0], cold(DEMO, b)[0]
     for prompt, want in ((a, want_a), (a, want_a), (b, want_b), (a, want_a), (b, want_b)):
@@ -133,7 +133,7 @@ def test_a_a_b_a(tmp_path: Path, memory: int) -> None:
 
 
 def test_a_cancelled_prefill_goes_on_where_it_was(container: Container) -> None:
-    talk = Talk(load())
+    talk = Talk(load(chunk=30))
     prompt = text(1, 100, talk.engine)
     layers = talk.engine.config["num_hidden_layers"]
     talk.cut(prompt, 30, 60, 90, after=2 * layers + 2)
@@ -156,6 +156,22 @@ def test_a_long_prefill_leaves_snapshots_behind() -> None:
     talk.say(text(3, 10, talk.engine), tokens=1)
     talk.say(prompt, tokens=1)
     assert talk.cached == 2500
+
+
+def test_a_snapshot_costs_no_reads() -> None:
+    misses = []
+    for ends in ((), (10, 25), (5, 6, 15, 29)):
+        talk = Talk(load(pool_slots=16, chunk=64))
+        prompt = text(1, 30, talk.engine)
+        answer = talk.say(prompt, *ends, tokens=1)
+        misses.append(talk.engine.stats["misses"])
+        for end in ends:
+            follow_up = prompt[:end] + text(2, 10, talk.engine)
+            talk.say(follow_up, tokens=1)
+            assert talk.cached == end
+            assert_equal(talk.state(), cold(DEMO, follow_up, tokens=1)[1])
+        assert answer == cold(DEMO, prompt, tokens=1)[0]
+    assert misses[0] == misses[1] == misses[2]
 
 
 # What is kept

@@ -53,7 +53,7 @@ void gate_and_up(Cpu& cpu, const MlpWeights& mlp, const float* in, int tokens, f
                  int64_t end);
 
 // As the methods of Backend of the same names.
-void delta_net(Cpu& cpu, const DeltaNetWeights& weights, DeltaNetState& state, int tokens);
+void delta_net(Cpu& cpu, const DeltaNetWeights& weights, DeltaNetState& state, int first, int tokens);
 void attention(Cpu& cpu, const AttentionWeights& weights, KvCache& cache, int64_t position, int tokens);
 void dense_mlp(Cpu& cpu, const DenseMlpWeights& weights, int tokens);
 void shared_expert(Cpu& cpu, const MoeWeights& weights, int tokens);

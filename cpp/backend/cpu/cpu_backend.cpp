@@ -73,7 +73,12 @@ class CpuBackend final : public Backend {
 
   void delta_net(const DeltaNetWeights& weights, DeltaNetState& state, int tokens) override {
     check_tokens(tokens);
-    swiftlet::delta_net(cpu_, weights, state, tokens);
+    swiftlet::delta_net(cpu_, weights, state, 0, tokens);
+  }
+  bool delta_net_in_parts() const override { return true; }
+  void delta_net_part(const DeltaNetWeights& weights, DeltaNetState& state, int first, int count) override {
+    check_tokens(first + count);
+    swiftlet::delta_net(cpu_, weights, state, first, count);
   }
 
   void attention(const AttentionWeights& weights, KvCache& cache, int64_t position, int tokens) override {

@@ -81,14 +81,14 @@ void key_head(Cpu& cpu, const DeltaNetWeights& weights, DeltaNetState& state, in
 
 }  // namespace
 
-void delta_net(Cpu& cpu, const DeltaNetWeights& weights, DeltaNetState& state, int tokens) {
+void delta_net(Cpu& cpu, const DeltaNetWeights& weights, DeltaNetState& state, int first, int tokens) {
   const ModelConfig& c = cpu.config;
   const auto& s = cpu.scratch.delta_net;
   const int64_t stride = c.conv_dim(), past = c.linear_conv_kernel_dim - 1;
   const size_t past_bytes = size_t(past * stride) * sizeof(float);
   for (int begin = 0; begin < tokens; begin += kTokenTile) {
     const int count = std::min(tokens - begin, kTokenTile);
-    float* x = cpu.scratch.x + begin * c.hidden_size;
+    float* x = cpu.scratch.x + int64_t(first + begin) * c.hidden_size;
     norm_tokens(cpu, x, weights.input_norm, count, cpu.scratch.norm);
     // The convolution sees the last inputs of the past in front of this tile's, and the last of both become the past.
     if (past) std::memcpy(s.qkv, state.conv->host(), past_bytes);
