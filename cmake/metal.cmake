@@ -1,6 +1,6 @@
 # The Metal backend: on Apple silicon, and on Linux over the software Metal of the tests.
 set(metal_by_default OFF)
-if(APPLE AND CMAKE_SYSTEM_PROCESSOR MATCHES "arm64")
+if(APPLE AND NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64")  # for iOS it can be empty
   set(metal_by_default ON)
 endif()
 option(SWIFTLET_METAL "Build the Metal backend (needs the headers of metal-cpp)" ${metal_by_default})
