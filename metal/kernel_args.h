@@ -78,6 +78,11 @@ enum : uint {
   kMaxExperts = 1024,
 };
 
+// copy.metal
+struct CopyArgs {
+  ulong quads;  // of 16 bytes
+};
+
 // embed.metal
 struct EmbedArgs {
   MatrixPlace place;

@@ -53,41 +53,100 @@ inline float dot4(uint w, float4 x, float sum) {
   return fma(float(w & 0xf000u), x.w, sum);
 }
 
-// Piece `piece` of a row times the same piece of the vector, which is the threadgroup's piece `at`.
-inline float dot_words(MatrixRow r, Words words, uint piece, uint at, const threadgroup float4* quads,
-                       const threadgroup float* sums) {
+struct RowSums {
+  float s[kRows];
+};
+
+inline void clear(thread RowSums& sums) {
+#pragma unroll
+  for (uint i = 0; i < kRows; i++) {
+    sums.s[i] = 0.0f;
+  }
+}
+
+// Rows first .. first + kRows - 1 of a matrix. Those past the end repeat the last: no branch, so that all loads are in
+// flight together.
+struct Rows {
+  MatrixRow r[kRows];
+};
+
+inline Rows rows_from(const device uchar* base, MatrixPlace place, uint first, uint rows, uint columns) {
+  Rows result;
+#pragma unroll
+  for (uint i = 0; i < kRows; i++) {
+    result.r[i] = matrix_row(base, place, min(first + i, rows - 1), columns);
+  }
+  return result;
+}
+
+// One piece of each of them, on its way while others are multiplied.
+struct Fetched {
+  Words words[kRows];
+  float scale[kRows], second[kRows];  // kNvFp4 has two groups in a piece
+  float bias[kRows];
+};
+
+inline void fetch(Rows rows, uint piece, uint columns, thread Fetched& f) {
+#pragma unroll
+  for (uint i = 0; i < kRows; i++) {
+    f.words[i] = load_words(rows.r[i], piece, columns);
+    if (CODEC == kNvFp4) {
+      f.scale[i] = group_scale(rows.r[i], 2 * piece);
+      f.second[i] = piece * kPiece + kPiece / 2 < columns ? group_scale(rows.r[i], 2 * piece + 1) : 0.0f;
+    } else {
+      f.scale[i] = group_scale(rows.r[i], piece * kPiece / GROUP);
+      f.bias[i] = group_bias(rows.r[i], piece * kPiece / GROUP);
+    }
+  }
+}
+
+// Adds the products of a fetched piece with the vector's, which is the threadgroup's piece `at`.
+inline void multiply_piece(thread Fetched& f, uint at, const threadgroup float4* quads, const threadgroup float* piece_sums,
+                           thread RowSums& sums) {
+  float d0[kRows];
+  float d1[kRows];
+#pragma unroll
+  for (uint i = 0; i < kRows; i++) {
+    d0[i] = 0.0f;
+    d1[i] = 0.0f;
+  }
   if (CODEC == kAffine && BITS == 4) {
-    float d0 = 0.0f;
-    float d1 = 0.0f;
 #pragma unroll
     for (uint j = 0; j < 4; j++) {
-      d0 = dot4(words.w[j], quads[2 * j * kQuadStride + at], d0);
-      d1 = dot4(words.w[j] >> 16, quads[(2 * j + 1) * kQuadStride + at], d1);
-    }
-    const uint group = piece * kPiece / GROUP;
-    return fma(group_scale(r, group), d0 + d1, group_bias(r, group) * sums[at]);
-  }
-  float d0 = 0.0f;
-  float d1 = 0.0f;
+      const float4 low = quads[2 * j * kQuadStride + at];
+      const float4 high = quads[(2 * j + 1) * kQuadStride + at];
 #pragma unroll
-  for (uint j = 0; j < 8; j++) {
-    const float4 x = quads[j * kQuadStride + at];
-    float d = code_value(code_at(words, 4 * j)) * x.x;
-    d = fma(code_value(code_at(words, 4 * j + 1)), x.y, d);
-    d = fma(code_value(code_at(words, 4 * j + 2)), x.z, d);
-    d = fma(code_value(code_at(words, 4 * j + 3)), x.w, d);
-    if (j < 4) {
-      d0 += d;
-    } else {
-      d1 += d;
+      for (uint i = 0; i < kRows; i++) {
+        d0[i] = dot4(f.words[i].w[j], low, d0[i]);
+        d1[i] = dot4(f.words[i].w[j] >> 16, high, d1[i]);
+      }
+    }
+  } else {
+#pragma unroll
+    for (uint j = 0; j < 8; j++) {
+      const float4 x = quads[j * kQuadStride + at];
+#pragma unroll
+      for (uint i = 0; i < kRows; i++) {
+        float d = code_value(code_at(f.words[i], 4 * j)) * x.x;
+        d = fma(code_value(code_at(f.words[i], 4 * j + 1)), x.y, d);
+        d = fma(code_value(code_at(f.words[i], 4 * j + 2)), x.z, d);
+        d = fma(code_value(code_at(f.words[i], 4 * j + 3)), x.w, d);
+        if (j < 4) {
+          d0[i] += d;
+        } else {
+          d1[i] += d;
+        }
+      }
     }
   }
-  if (CODEC == kNvFp4) {  // groups of 16; the second may lie beyond the row, where the vector is zero
-    const float second = d1 == 0.0f ? 0.0f : group_scale(r, 2 * piece + 1);
-    return fma(group_scale(r, 2 * piece), d0, second * d1);
+#pragma unroll
+  for (uint i = 0; i < kRows; i++) {
+    if (CODEC == kNvFp4) {
+      sums.s[i] += fma(f.scale[i], d0[i], f.second[i] * d1[i]);
+    } else {
+      sums.s[i] += fma(f.scale[i], d0[i] + d1[i], f.bias[i] * piece_sums[at]);
+    }
   }
-  const uint group = piece * kPiece / GROUP;
-  return fma(group_scale(r, group), d0 + d1, group_bias(r, group) * sums[at]);
 }
 
 inline float dot_plain(MatrixRow r, uint piece, uint at, uint columns, const threadgroup float4* quads) {
@@ -111,39 +170,32 @@ inline float dot_plain(MatrixRow r, uint piece, uint at, uint columns, const thr
   return sum;
 }
 
-struct RowSums {
-  float s[kRows];
-};
-
-// Adds to `sums` what columns begin .. contribute to rows first .. first + kRows - 1, of which those past the end repeat
-// the last: no branch, so that all loads are in flight together.
-inline void add_rows(const device uchar* base, MatrixPlace place, uint first, uint rows, uint columns, uint begin,
-                     uint lane, const threadgroup float4* quads, const threadgroup float* piece_sums,
-                     thread RowSums& sums) {
-  const uint pieces = min((columns - begin + kPiece - 1) / kPiece, uint(kTilePieces));
-  MatrixRow r[kRows];
-#pragma unroll
-  for (uint i = 0; i < kRows; i++) {
-    r[i] = matrix_row(base, place, min(first + i, rows - 1), columns);
+// The first piece of a lane, before the vector is there.
+inline void fetch_first(Rows rows, uint begin, uint columns, uint lane, thread Fetched& f) {
+  if (CODEC != kPlain && begin + lane * kPiece < columns) {
+    fetch(rows, begin / kPiece + lane, columns, f);
   }
-  for (uint at = lane; at < pieces; at += LANES) {
-    const uint piece = begin / kPiece + at;
-    if (CODEC == kPlain) {
+}
+
+// Adds to `sums` what columns begin .. contribute. `f`: from fetch_first.
+inline void add_rows(Rows rows, uint columns, uint begin, uint lane, const threadgroup float4* quads,
+                     const threadgroup float* piece_sums, thread Fetched& f, thread RowSums& sums) {
+  const uint pieces = min((columns - begin + kPiece - 1) / kPiece, uint(kTilePieces));
+  if (CODEC == kPlain) {
+    for (uint at = lane; at < pieces; at += LANES) {
 #pragma unroll
       for (uint i = 0; i < kRows; i++) {
-        sums.s[i] += dot_plain(r[i], piece, at, columns, quads);
-      }
-    } else {
-      Words words[kRows];
-#pragma unroll
-      for (uint i = 0; i < kRows; i++) {
-        words[i] = load_words(r[i], piece, columns);
-      }
-#pragma unroll
-      for (uint i = 0; i < kRows; i++) {
-        sums.s[i] += dot_words(r[i], words[i], piece, at, quads, piece_sums);
+        sums.s[i] += dot_plain(rows.r[i], begin / kPiece + at, at, columns, quads);
       }
     }
+    return;
+  }
+  for (uint at = lane; at < pieces; at += LANES) {
+    Fetched now = f;
+    if (at + LANES < pieces) {
+      fetch(rows, begin / kPiece + at + LANES, columns, f);
+    }
+    multiply_piece(now, at, quads, piece_sums, sums);
   }
 }
 

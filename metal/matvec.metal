@@ -32,10 +32,7 @@ kernel void matvec(const device uchar* arena [[buffer(0)]],
   for (uint pass = 0; pass < a.passes; pass++) {
     const uint first = (((group * a.passes + pass) * simds + simd) * teams + lane / LANES) * kRows;
     RowSums total;
-#pragma unroll
-    for (uint i = 0; i < kRows; i++) {
-      total.s[i] = 0.0f;
-    }
+    clear(total);
     for (uint begin = 0; begin < a.columns; begin += kMaxColumnTile) {
       if (pass == 0 || a.columns > kMaxColumnTile) {
         threadgroup_barrier(mem_flags::mem_threadgroup);
@@ -87,11 +84,10 @@ kernel void gate_up(const device uchar* arena [[buffer(0)]],
     const uint first = (((tg.x * a.passes + pass) * simds + simd) * teams + lane / LANES) * kRows;
     RowSums gate;
     RowSums up;
-#pragma unroll
-    for (uint i = 0; i < kRows; i++) {
-      gate.s[i] = 0.0f;
-      up.s[i] = 0.0f;
-    }
+    clear(gate);
+    clear(up);
+    const Rows gate_rows = rows_from(base, a.gate, first, a.rows, a.columns);
+    const Rows up_rows = rows_from(base, a.up, first, a.rows, a.columns);
     for (uint begin = 0; begin < a.columns; begin += kMaxColumnTile) {
       if (pass == 0 || a.columns > kMaxColumnTile) {
         threadgroup_barrier(mem_flags::mem_threadgroup);
@@ -133,10 +129,7 @@ kernel void expert_down(const device float* x [[buffer(0)]],      // [T, k, colu
   for (uint pass = 0; pass < a.passes; pass++) {
     const uint first = (((tg.x * a.passes + pass) * simds + simd) * teams + lane / LANES) * kRows;
     RowSums total;
-#pragma unroll
-    for (uint i = 0; i < kRows; i++) {
-      total.s[i] = 0.0f;
-    }
+    clear(total);
     for (uint begin = 0; begin < a.columns; begin += kMaxColumnTile) {
       if (pass == 0 || a.columns > kMaxColumnTile) {
         threadgroup_barrier(mem_flags::mem_threadgroup);

@@ -61,12 +61,16 @@ std::vector<std::string> backend_names() {
   return names;
 }
 
+std::unique_ptr<gpu::Device> make_gpu_device(const std::string& name) {
+  for (const Gpu& gpu : gpus())
+    if (name == gpu.name) return gpu.make();  // which says what is missing
+  fail(ErrorKind::Input, "there is no backend \"", name, "\" here: choose auto or one of ", list(backend_names()));
+}
+
 std::unique_ptr<Backend> make_backend(const ModelConfig& config, const BackendOptions& options) {
   const std::string name = options.name == "auto" ? backend_names().front() : options.name;
   if (name == "cpu") return make_cpu_backend(config, options.threads, options.isa);
-  for (const Gpu& gpu : gpus())
-    if (name == gpu.name) return make_gpu_backend(config, gpu.make());  // which says what is missing
-  fail(ErrorKind::Input, "there is no backend \"", name, "\" here: choose auto or one of ", list(backend_names()));
+  return make_gpu_backend(config, make_gpu_device(name));
 }
 
 }  // namespace swiftlet

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/gpu/device.h"
 
 namespace swiftlet {
 
@@ -21,5 +22,8 @@ struct BackendOptions {
 
 // Throws ErrorKind::Input for a backend that this build or machine does not have, saying why.
 std::unique_ptr<Backend> make_backend(const ModelConfig& config, const BackendOptions& options);
+
+// The device of a GPU backend, for benchmarks and tests.
+std::unique_ptr<gpu::Device> make_gpu_device(const std::string& name);
 
 }  // namespace swiftlet
