@@ -33,13 +33,16 @@ kernel void matvec(const device uchar* arena [[buffer(0)]],
     const uint first = (((group * a.passes + pass) * simds + simd) * teams + lane / LANES) * kRows;
     RowSums total;
     clear(total);
+    const Rows rows = rows_from(arena, matrix.place, first, matrix.rows, a.columns);
     for (uint begin = 0; begin < a.columns; begin += kMaxColumnTile) {
+      Fetched fetched;
+      fetch_first(rows, begin, a.columns, lane % LANES, fetched);
       if (pass == 0 || a.columns > kMaxColumnTile) {
         threadgroup_barrier(mem_flags::mem_threadgroup);
         load_vector(in, begin, a.columns, quads, sums, tid, threads.x);
         threadgroup_barrier(mem_flags::mem_threadgroup);
       }
-      add_rows(arena, matrix.place, first, matrix.rows, a.columns, begin, lane % LANES, quads, sums, total);
+      add_rows(rows, a.columns, begin, lane % LANES, quads, sums, fetched, total);
     }
 #pragma unroll
     for (uint i = 0; i < kRows; i++) {
@@ -89,13 +92,17 @@ kernel void gate_up(const device uchar* arena [[buffer(0)]],
     const Rows gate_rows = rows_from(base, a.gate, first, a.rows, a.columns);
     const Rows up_rows = rows_from(base, a.up, first, a.rows, a.columns);
     for (uint begin = 0; begin < a.columns; begin += kMaxColumnTile) {
+      Fetched gate_fetched;
+      Fetched up_fetched;
+      fetch_first(gate_rows, begin, a.columns, lane % LANES, gate_fetched);
+      fetch_first(up_rows, begin, a.columns, lane % LANES, up_fetched);
       if (pass == 0 || a.columns > kMaxColumnTile) {
         threadgroup_barrier(mem_flags::mem_threadgroup);
         load_vector(in, begin, a.columns, quads, sums, tid, threads.x);
         threadgroup_barrier(mem_flags::mem_threadgroup);
       }
-      add_rows(base, a.gate, first, a.rows, a.columns, begin, lane % LANES, quads, sums, gate);
-      add_rows(base, a.up, first, a.rows, a.columns, begin, lane % LANES, quads, sums, up);
+      add_rows(gate_rows, a.columns, begin, lane % LANES, quads, sums, gate_fetched, gate);
+      add_rows(up_rows, a.columns, begin, lane % LANES, quads, sums, up_fetched, up);
     }
 #pragma unroll
     for (uint i = 0; i < kRows; i++) {
@@ -130,13 +137,16 @@ kernel void expert_down(const device float* x [[buffer(0)]],      // [T, k, colu
     const uint first = (((tg.x * a.passes + pass) * simds + simd) * teams + lane / LANES) * kRows;
     RowSums total;
     clear(total);
+    const Rows rows = rows_from(base, a.place, first, a.rows, a.columns);
     for (uint begin = 0; begin < a.columns; begin += kMaxColumnTile) {
+      Fetched fetched;
+      fetch_first(rows, begin, a.columns, lane % LANES, fetched);
       if (pass == 0 || a.columns > kMaxColumnTile) {
         threadgroup_barrier(mem_flags::mem_threadgroup);
         load_vector(x + ulong(pair) * a.columns, begin, a.columns, quads, sums, tid, threads.x);
         threadgroup_barrier(mem_flags::mem_threadgroup);
       }
-      add_rows(base, a.place, first, a.rows, a.columns, begin, lane % LANES, quads, sums, total);
+      add_rows(rows, a.columns, begin, lane % LANES, quads, sums, fetched, total);
     }
 #pragma unroll
     for (uint i = 0; i < kRows; i++) {
