@@ -47,10 +47,10 @@ inline void load_vector(const device float* x, uint begin, uint columns, threadg
 
 // (code0, code1, code2, code3) . x of the four codes of 4 bits in the low half of a word.
 inline float dot4(uint w, float4 x, float sum) {
-  sum = fma(float(w & 0xfu), x.x, sum);
-  sum = fma(float(w & 0xf0u), x.y, sum);
-  sum = fma(float(w & 0xf00u), x.z, sum);
-  return fma(float(w & 0xf000u), x.w, sum);
+  sum = fma(to_float(w & 0xfu), x.x, sum);
+  sum = fma(to_float(w & 0xf0u), x.y, sum);
+  sum = fma(to_float(w & 0xf00u), x.z, sum);
+  return fma(to_float(w & 0xf000u), x.w, sum);
 }
 
 struct RowSums {
