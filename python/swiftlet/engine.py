@@ -17,6 +17,7 @@ from swiftlet.chat_template import ChatTemplate, Message
 from swiftlet.generation import Constraint, PrefillProgress, Stream
 from swiftlet.memory import parse_bytes
 from swiftlet.models import read_json, resolve
+from swiftlet.nvrtc import announce_nvrtc
 from swiftlet.prompt import Prompt, PromptEncoder, PromptOptions, PromptTooLong
 from swiftlet.records import Completion
 from swiftlet.sampling import SamplingOptions, defaults_of, sampling_params
@@ -43,6 +44,7 @@ class GenerateOptions(AnswerOptions, total=False):
 
 
 _log = logging.getLogger("swiftlet")
+announce_nvrtc()
 
 
 class Engine:

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "../../metal/kernel_args.h"
 #include "../cpp/temp_folder.h"
@@ -82,6 +84,36 @@ TEST_CASE("cuda device: memory") {
   const auto wrapped = device->wrap(pages.data(), pages.bytes());
   CHECK(download<uint8_t>(*device, *wrapped)[5000] == 9);
   CHECK(device->allocate(0, Placement::Private)->bytes() == 0);
+}
+
+TEST_CASE("cuda device: experts are uploaded by several threads, beside what is queued") {
+  if (!on_cuda()) return;
+  const auto device = make_cuda_device();
+  REQUIRE(device->own_memory().has_value());
+  CHECK(device->own_memory()->available > 0);
+  constexpr size_t kBytes = 4096;
+  constexpr int kThreads = 4;
+  const auto slots = device->allocate(kThreads * kBytes, Placement::Private);
+  const Norm norm(*device);
+  norm.dispatch(*device);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i)
+    threads.emplace_back([&, i] {
+      const std::shared_ptr<std::byte> staging = device->staging(kBytes);
+      for (int round = 0; round < 20; ++round) {
+        std::fill_n(staging.get(), kBytes, std::byte(10 * i + round));
+        device->upload(*slots, i * kBytes, staging.get(), kBytes);
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  device->wait(device->commit());
+  CHECK(norm.done(*device));
+  device->copy(*slots, 0, *slots, 2 * kBytes, kBytes);
+  const std::vector<uint8_t> bytes = download<uint8_t>(*device, *slots);
+  CHECK(bytes[0] == 39);  // what slot 2 has
+  CHECK(bytes[kBytes] == 29);
+  CHECK(bytes[3 * kBytes - 1] == 39);
+  CHECK(bytes[4 * kBytes - 1] == 49);
 }
 
 TEST_CASE("cuda device: tickets and counters") {

@@ -8,6 +8,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -31,6 +32,7 @@ enum : int {
 constexpr size_t kTotalMemory = size_t(1) << 30;
 constexpr const char* kMagic = "fake cubin";
 
+std::mutex streams;     // their queues; experts are uploaded by several threads
 int sticky = kSuccess;  // a fault stays, as with the real driver
 thread_local void* current_context = nullptr;
 
@@ -39,10 +41,16 @@ struct Stream {
   uint64_t queued = 0, done = 0;
 
   void push(std::function<void()> work) {
+    const std::lock_guard lock(streams);
     queue.push_back(std::move(work));
     ++queued;
   }
+  uint64_t count() const {
+    const std::lock_guard lock(streams);
+    return queued;
+  }
   void run_until(uint64_t count) {
+    const std::lock_guard lock(streams);
     for (; done < count; ++done) {
       if (sticky == kSuccess) queue.front()();
       queue.pop_front();
@@ -200,7 +208,7 @@ int cuStreamDestroy_v2(void* stream) {
 }
 int cuStreamSynchronize(void* stream) {
   auto* s = static_cast<Stream*>(stream);
-  s->run_until(s->queued);
+  s->run_until(s->count());
   return need_context();
 }
 int cuEventCreate(void** event, unsigned) {
@@ -213,7 +221,7 @@ int cuEventDestroy_v2(void* event) {
 }
 int cuEventRecord(void* event, void* stream) {
   auto* s = static_cast<Stream*>(stream);
-  *static_cast<Event*>(event) = {s, s->queued};
+  *static_cast<Event*>(event) = {s, s->count()};
   return need_context();
 }
 int cuEventSynchronize(void* event) {
