@@ -195,9 +195,9 @@ class CudaDevice : public Device {
   }
 
   const Pipeline& pipeline(const Kernel& kernel, std::span<const Constant> constants) override {
-    std::string key = std::string(kernel.file) + "." + kernel.name;
-    for (const Constant& each : constants)
-      key.append(" ").append(std::to_string(each.index)).append("=").append(std::to_string(each.value));
+    std::string key = kernel.file;  // its bytes: this runs for every dispatch
+    key.append(1, '.').append(kernel.name).append(1, '\0');
+    key.append(reinterpret_cast<const char*>(constants.data()), constants.size_bytes());
     std::unique_ptr<CudaPipeline>& result = pipelines_[key];
     if (!result) {
       auto pipeline = std::make_unique<CudaPipeline>();
