@@ -41,7 +41,9 @@ function(emulated_shaders target)
   endforeach()
   add_library(${target} OBJECT ${sources})
   target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/cpp ${CMAKE_SOURCE_DIR}/tools/msl/include)
-  target_compile_options(${target} PRIVATE -O2 -ffp-contract=off -w)
+  # A vector at an address that is no multiple of its size traps: GPUs forbid it.
+  target_compile_options(${target} PRIVATE -O2 -ffp-contract=off -w -fsanitize=alignment
+                                           -fsanitize-undefined-trap-on-error)
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|amd64")
     target_compile_options(${target} PRIVATE -mf16c -mfma)
   endif()

@@ -34,7 +34,7 @@ constexpr Gpu kGpus[] = {
     {"metal", gpu::metal_available, gpu::make_metal_device},
 #endif
 #ifdef SWIFTLET_EMULATED_GPU
-    {"emulated", [] { return true; }, [] { return gpu::make_emulated_device({.order = gpu::emulated_order()}); }},
+    {"emulated", [] { return true; }, [] { return gpu::make_emulated_device(gpu::emulated_options()); }},
 #endif
     {nullptr, nullptr, nullptr},  // the end
 };

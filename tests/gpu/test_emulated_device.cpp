@@ -118,6 +118,15 @@ TEST_CASE("emulated device: accesses outside of buffers") {
   }
 }
 
+TEST_CASE("emulated device: vectors at addresses that are no multiple of their size") {
+  for (Order order : both_orders) {
+    const auto device = make(order);
+    for (const char* kernel : {"misaligned", "misaligned_threadgroup_memory"})
+      CHECK(lacks(error_of(ErrorKind::Numeric, [&] { run_on_ascending(*device, kernel); }),
+                  {kernel, "an access to a misaligned address"}) == "");
+  }
+}
+
 TEST_CASE("emulated device: a division by zero is an error, and the device works on") {
   for (Order order : both_orders) {
     const auto device = make(order);
@@ -270,10 +279,11 @@ TEST_CASE("emulated device: the order that the environment asks for") {
   const char* before = std::getenv("SWIFTLET_EMULATED_ORDER");
   const std::string saved = before ? before : "";
   ::setenv("SWIFTLET_EMULATED_ORDER", "backwards", 1);
-  CHECK(emulated_order() == Order::Backwards);
+  CHECK(emulated_options().order == Order::Backwards);
+  CHECK_FALSE(emulated_options().matrix_units);
   ::setenv("SWIFTLET_EMULATED_ORDER", "sideways", 1);
-  CHECK_THROWS_AS(emulated_order(), Error);
+  CHECK_THROWS_AS(emulated_options(), Error);
   ::unsetenv("SWIFTLET_EMULATED_ORDER");
-  CHECK(emulated_order() == Order::Forwards);
+  CHECK(emulated_options().order == Order::Forwards);
   if (before) ::setenv("SWIFTLET_EMULATED_ORDER", saved.c_str(), 1);
 }

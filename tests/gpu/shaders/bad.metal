@@ -104,3 +104,20 @@ kernel void follow(const device ulong* table [[buffer(0)]], device float* out [[
     out[0] = *(const device float*)table[0];
   }
 }
+
+kernel void misaligned(device float* x [[buffer(0)]], uint tid [[thread_position_in_grid]]) {
+  if (tid == 0) {
+    x[0] = ((device float4*)(x + 1))->x;
+  }
+}
+
+kernel void misaligned_threadgroup_memory(device float* x [[buffer(0)]], uint tid [[thread_position_in_grid]]) {
+  threadgroup float a[1], b[4], c[1], d[4];
+  a[0] = 0.0f;
+  c[0] = 0.0f;
+  if (tid == 0) {
+    *(threadgroup float4*)b = float4(1.0f);
+    *(threadgroup float4*)d = float4(1.0f);
+  }
+  x[0] = a[0] + b[0] + c[0] + d[0];
+}

@@ -113,11 +113,6 @@ class EmulatedDevice : public Device {
     if (reinterpret_cast<uintptr_t>(base) % 4096 != 0 || bytes % 4096 != 0)
       fail(ErrorKind::Input, "wrap: the memory must be whole pages, not ", bytes, " bytes at ",
            static_cast<const void*>(base));
-    if (options_.order == Order::Backwards) {
-      std::unique_ptr<Memory> copy = allocate(bytes, Placement::Private);
-      std::memcpy(emulated_memory(*copy).data, base, bytes);
-      return copy;
-    }
     auto memory = std::make_unique<EmulatedMemory>();
     memory->data = const_cast<std::byte*>(base);
     memory->size = bytes;
@@ -377,10 +372,10 @@ std::unique_ptr<Device> make_emulated_device(const EmulatedOptions& options) {
   return std::make_unique<EmulatedDevice>(options);
 }
 
-Order emulated_order() {
+EmulatedOptions emulated_options() {
   const char* value = std::getenv("SWIFTLET_EMULATED_ORDER");
-  if (!value || std::strcmp(value, "forwards") == 0) return Order::Forwards;
-  if (std::strcmp(value, "backwards") == 0) return Order::Backwards;
+  if (!value || std::strcmp(value, "forwards") == 0) return {};
+  if (std::strcmp(value, "backwards") == 0) return {.order = Order::Backwards, .matrix_units = false};
   fail(ErrorKind::Input, "SWIFTLET_EMULATED_ORDER is forwards or backwards, not ", value);
 }
 

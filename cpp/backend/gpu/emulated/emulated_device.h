@@ -20,8 +20,8 @@ namespace swiftlet::gpu {
 
 // Two extremes of what a GPU may do.
 enum class Order : uint8_t {
-  Forwards,   // threads take turns in ascending order; work is done by commit(); wrap() makes no copy
-  Backwards,  // descending, and the same for dispatches without a barrier between them; by wait(); wrap() copies
+  Forwards,   // threads take turns in ascending order; work is done by commit()
+  Backwards,  // descending, and the same for dispatches without a barrier between them; by wait()
 };
 
 struct EmulatedOptions {
@@ -33,9 +33,9 @@ struct EmulatedOptions {
 
 std::unique_ptr<Device> make_emulated_device(const EmulatedOptions& options = {});
 
-// Forwards, or what the environment variable SWIFTLET_EMULATED_ORDER says: "forwards" or "backwards". Throws
-// ErrorKind::Input for another value.
-Order emulated_order();
+// What the environment variable SWIFTLET_EMULATED_ORDER asks for: "forwards" (default), or "backwards", then also
+// without matrix units. Throws ErrorKind::Input for another value.
+EmulatedOptions emulated_options();
 
 // All kernels of metal/, as "file.name".
 std::set<std::string> emulated_kernels();

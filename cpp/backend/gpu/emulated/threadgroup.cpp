@@ -100,7 +100,7 @@ thread_local Team* running = nullptr;  // while run_threadgroup is on this OS th
 
 Team& team() { return *running; }
 
-constexpr int kFaults[] = {SIGSEGV, SIGBUS, SIGFPE};
+constexpr int kFaults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
 struct sigaction previous_handlers[std::size(kFaults)];
 
 void on_fault(int signal, siginfo_t* info, void*) {
@@ -299,6 +299,8 @@ void run_threadgroup(const GroupRun& run, Uint3 position) {
     const Where& passed = t.fibers[t.thread].where;
     const std::string kernel = kernel_at(t, {}) + (passed.file ? ", after " + place(passed) : "");
     if (t.fault_signal == SIGFPE) fail(ErrorKind::Numeric, kernel, ": an integer division by zero");
+    if (t.fault_signal == SIGILL || t.fault_signal == SIGTRAP)
+      fail(ErrorKind::Numeric, kernel, ": an access to a misaligned address");
     throw AccessFault{t.fault_address, kernel};
   }
   do {
