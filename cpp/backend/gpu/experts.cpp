@@ -64,13 +64,12 @@ void tile_pairs(Gpu& gpu, const MlpWeights& w, const Batch& batch, int tokens) {
   const Scratch& s = gpu.scratch;
   const int64_t hidden = w.gate_proj.cols, rows = w.gate_proj.rows;
   const uint32_t k = uint32_t(gpu.config.num_experts_per_tok), tiles = uint32_t(batch.tiles.size());
-  const auto bytes = [](const auto& list) { return list.size() * sizeof(list[0]); };
-  if (upload_room(gpu) < bytes(batch.tiles) + bytes(batch.slots) + bytes(batch.tokens) + bytes(batch.row_of) + 64)
-    wait_for_all(gpu);
-  const Binding tile_list = upload(gpu, batch.tiles.data(), bytes(batch.tiles));
-  const Binding slot_list = upload(gpu, batch.slots.data(), bytes(batch.slots));
-  const Binding token_list = upload(gpu, batch.tokens.data(), bytes(batch.tokens));
-  const Binding row_list = upload(gpu, batch.row_of.data(), bytes(batch.row_of));
+  Lists lists;
+  const uint64_t tile_begin = lists.add(batch.tiles), slot_begin = lists.add(batch.slots);
+  const uint64_t token_begin = lists.add(batch.tokens), row_begin = lists.add(batch.row_of);
+  const Binding uploaded = upload(gpu, lists);
+  const Binding tile_list = list_at(uploaded, tile_begin), slot_list = list_at(uploaded, slot_begin);
+  const Binding token_list = list_at(uploaded, token_begin), row_list = list_at(uploaded, row_begin);
 
   const auto multiply = [&](std::span<const Projection> matrices, Binding x, bool gather, Binding y,
                             uint32_t y_stride) {
@@ -141,10 +140,11 @@ void experts(Gpu& gpu, const MlpWeights& expert, std::span<const ExpertWork> wor
         slots.push_back(address);
       }
     }
-    if (upload_room(gpu) < pairs.size() * 12 + 32) wait_for_all(gpu);
-    const Binding slot_list = upload(gpu, slots.data(), slots.size() * sizeof(uint64_t));
-    const Binding pair_list = upload(gpu, pairs.data(), pairs.size() * sizeof(uint32_t));
-    vector_pairs(gpu, expert, kListed, slot_list, pair_list, uint32_t(pairs.size()));
+    Lists lists;
+    const uint64_t slot_begin = lists.add(slots), pair_begin = lists.add(pairs);
+    const Binding uploaded = upload(gpu, lists);
+    vector_pairs(gpu, expert, kListed, list_at(uploaded, slot_begin), list_at(uploaded, pair_begin),
+                 uint32_t(pairs.size()));
     return;
   }
   const size_t most = size_t(mlp_rows(gpu.config, gpu.max_tokens));

@@ -8,7 +8,7 @@ namespace swiftlet::gpu {
 namespace {
 
 constexpr uint32_t kNormThreads = 512;
-constexpr uint64_t kUploadAlignment = 16;
+constexpr uint64_t kQuad = 16;  // bytes
 
 }  // namespace
 
@@ -31,15 +31,19 @@ void wait_for_all(Gpu& gpu) {
   gpu.uploaded = 0;
 }
 
-size_t upload_room(const Gpu& gpu) { return gpu.scratch.uploads->bytes() - gpu.uploaded; }
-
-Binding upload(Gpu& gpu, const void* data, size_t bytes) {
-  if (upload_room(gpu) < bytes) wait_for_all(gpu);
+Binding upload(Gpu& gpu, const Lists& lists) {
+  const Scratch& s = gpu.scratch;
+  const uint64_t quads = (lists.bytes().size() + kQuad - 1) / kQuad;
+  if (gpu.uploaded + quads * kQuad > s.uploads->bytes()) wait_for_all(gpu);
   const uint64_t offset = gpu.uploaded;
-  std::memcpy(gpu.scratch.uploads->host() + offset, data, bytes);
-  gpu.uploaded = (offset + bytes + kUploadAlignment - 1) / kUploadAlignment * kUploadAlignment;
-  gpu.uploaded = std::min<uint64_t>(gpu.uploaded, gpu.scratch.uploads->bytes());
-  return {gpu.scratch.uploads.get(), offset, false};
+  gpu.uploaded += quads * kQuad;
+  std::memcpy(s.uploads->host() + offset, lists.bytes().data(), lists.bytes().size());
+  if (!gpu.device.own_memory()) return {s.uploads.get(), offset, false};
+  // Each threadgroup would ask for them across the bus.
+  dispatch(gpu, {"copy", "copy"}, {}, {{s.uploads.get(), offset, false}, {s.uploaded.get(), offset, true}},
+           CopyArgs{quads}, {ceil_div(int64_t(quads), kElementThreads)}, kElementThreads);
+  gpu.device.barrier();
+  return {s.uploaded.get(), offset, false};
 }
 
 void norm(Gpu& gpu, const float* norm_weight, const Memory& h, int first, int count) {

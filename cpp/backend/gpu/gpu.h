@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <cstring>
 #include <initializer_list>
 #include <map>
 #include <memory>
@@ -78,10 +79,25 @@ inline uint32_t ceil_div(int64_t n, int64_t d) { return uint32_t((n + d - 1) / d
 
 // Waits for everything that was queued.
 void wait_for_all(Gpu& gpu);
-// A copy of host data that kernels queued from now on can read.
-Binding upload(Gpu& gpu, const void* data, size_t bytes);
-// Bytes of scratch.uploads that are free without a wait.
-size_t upload_room(const Gpu& gpu);
+// Lists for kernels, one after another.
+class Lists {
+ public:
+  // Where it begins.
+  template <class T>
+  uint64_t add(const std::vector<T>& list) {
+    const size_t begin = (bytes_.size() + 15) / 16 * 16;
+    bytes_.resize(begin + list.size() * sizeof(T));
+    std::memcpy(bytes_.data() + begin, list.data(), list.size() * sizeof(T));
+    return begin;
+  }
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+// A copy of them that kernels queued from now on can read. Waits where there is no room for it.
+Binding upload(Gpu& gpu, const Lists& lists);
+inline Binding list_at(Binding lists, uint64_t begin) { return {lists.memory, lists.offset + begin, false}; }
 
 // h[t] = rms_norm(x[t]) * weight of tokens first .. first + count - 1 (of all, if something is still to be added to x).
 void norm(Gpu& gpu, const float* weight, const Memory& h, int first, int count);

@@ -218,7 +218,7 @@ class GpuBackend final : public Backend {
       project(gpu_, std::array{Projection{&head.lm_head, 0}}, in(*s.h, uint64_t(first + t) * uint64_t(hidden)),
               uint32_t(hidden), out(*s.logits), uint32_t(vocab), 1);
       wait();
-      std::memcpy(to + t * vocab, s.logits->host(), size_t(vocab) * sizeof(float));
+      device_->read(*s.logits, 0, to + t * vocab, size_t(vocab) * sizeof(float));
     }
   }
 

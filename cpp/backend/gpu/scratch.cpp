@@ -59,7 +59,7 @@ void lay_out(const ModelConfig& c, int max_tokens, Scratch& s, const Make& make)
   floats(s.gate_up, 2 * std::max(routed, dense));
   floats(s.activated, std::max(routed, dense));
 
-  shared(s.logits, c.vocab_size);
+  floats(s.logits, c.vocab_size);
   floats(s.top_values, segments * kMaxTop);
   floats(s.top_ids, segments * kMaxTop);
   floats(s.top_sums, segments);
@@ -69,6 +69,7 @@ void lay_out(const ModelConfig& c, int max_tokens, Scratch& s, const Make& make)
   make(s.slot_table, layers * c.num_experts, Placement::Private, sizeof(uint64_t));
   // Lists for the experts of a long chunk, twice over, and some room for short ones.
   shared(s.uploads, 2 * T * k * 6 + 16384);
+  floats(s.uploaded, 2 * T * k * 6 + 16384);
 }
 
 }  // namespace

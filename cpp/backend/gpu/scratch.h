@@ -44,13 +44,14 @@ struct Scratch {
   std::unique_ptr<Memory> gate_up;        // [rows, 2, intermediate] of long chunks
   std::unique_ptr<Memory> activated;      // [rows, intermediate]
 
-  std::unique_ptr<Memory> logits;                         // Shared: [vocab]
+  std::unique_ptr<Memory> logits;                         // [vocab]
   std::unique_ptr<Memory> top_values, top_ids, top_sums;  // of top_segment
   std::unique_ptr<Memory> best_values, best_ids;          // Shared: [kMaxTop + 1], [kMaxTop]
 
   std::unique_ptr<Memory>
       slot_table;                   // u64 [layers, experts]: addresses, of the layers that were resident when last used
-  std::unique_ptr<Memory> uploads;  // Shared: lists for kernels, see upload.h
+  std::unique_ptr<Memory> uploads;  // Shared: lists for kernels
+  std::unique_ptr<Memory> uploaded;  // the same on a card with memory of its own
 };
 
 // Sizes of all arrays for chunks of up to max_tokens; with a device, also the arrays.
