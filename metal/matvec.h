@@ -190,12 +190,19 @@ inline void add_rows(Rows rows, uint columns, uint begin, uint lane, const threa
     }
     return;
   }
-  for (uint at = lane; at < pieces; at += LANES) {
-    Fetched now = f;
-    if (at + LANES < pieces) {
-      fetch(rows, begin / kPiece + at + LANES, columns, f);
+  Fetched next;
+  for (uint at = lane; at < pieces; at += 2 * LANES) {  // by twos, so that nothing moves from `next` to `f`
+    const uint second = at + LANES;
+    if (second < pieces) {
+      fetch(rows, begin / kPiece + second, columns, next);
     }
-    multiply_piece(now, at, quads, piece_sums, sums);
+    multiply_piece(f, at, quads, piece_sums, sums);
+    if (second + LANES < pieces) {
+      fetch(rows, begin / kPiece + second + LANES, columns, f);
+    }
+    if (second < pieces) {
+      multiply_piece(next, second, quads, piece_sums, sums);
+    }
   }
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 // Of threadgroups: with fewer than enough a large GPU is not busy, with more than many each should do more.
 constexpr uint32_t kEnoughGroups = 256, kManyGroups = 1024;
-constexpr uint32_t kFewestThreads = 64, kMostThreads = 256;
+constexpr uint32_t kFewestThreads = 64, kMostThreads = 128;
 constexpr uint32_t kMostPasses = 8;
 
 // The memory that holds the matrices, and where their base lies in it.
