@@ -69,6 +69,14 @@ struct Bytes {
     return begin;
   }
   MatrixPlace add(const RandomMatrix& m) { return place_of(m.matrix, add(m.memory.data(), m.memory.size())); }
+
+  // Its pieces in the opposite order: what is read beyond the end of the scales shows.
+  MatrixPlace add_scales_last(const Matrix& m) {
+    const uint64_t scale_bytes = uint64_t(m.rows) * m.scale_row_bytes();
+    const uint64_t weight = add(m.weight(), uint64_t(m.rows) * m.weight_row_bytes());
+    const uint64_t biases = m.codec == Codec::Affine ? add(m.biases(), scale_bytes) : 0;
+    return {weight, m.codec == Codec::Plain ? 0 : add(m.scales(), scale_bytes), biases};
+  }
 };
 
 inline uint32_t round_up(uint32_t n, uint32_t to) { return (n + to - 1) / to * to; }

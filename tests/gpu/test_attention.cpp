@@ -418,11 +418,11 @@ TEST_CASE("attend and attend_tile: large scores do not overflow; a position with
     CHECK(attend_error(cache, q, a, attend_tile(device, cache, q, a)) < 2e-3);
 
     const float nan = NAN;
-    for (const Memory* rows : {cache.keys.get(), cache.values.get()}) {
+    for (Memory* rows : {cache.keys.get(), cache.values.get()}) {
       const size_t at = (size_t(4) * d.kv_heads * d.head_dim + 7) * sizeof(float);  // position 4, the first KV head
       float before;
       device.read(*rows, at, &before, 4);
-      device.write(*const_cast<Memory*>(rows), at, &nan, 4);
+      device.write(*rows, at, &nan, 4);
       for (const bool tile : {false, true}) {
         CAPTURE(tile);
         const std::vector<float> out = tile ? attend_tile(device, cache, q, a) : attend(device, cache, q, a);
@@ -431,7 +431,30 @@ TEST_CASE("attend and attend_tile: large scores do not overflow; a position with
             if (t >= 4 || !tile)  // tiles multiply values of later tokens of their chunk with 0
               CHECK(std::isnan(out[(t * d.heads + h) * d.head_dim + 7]) == (t >= 4 && h < d.shared()));
       }
-      device.write(*const_cast<Memory*>(rows), at, &before, 4);
+      device.write(*rows, at, &before, 4);
+    }
+  });
+}
+
+TEST_CASE("attend and attend_tile: a row of int8 that was not finite makes NaN of those that see it") {
+  on_devices([](Device& device) {
+    const Dims d{2, 2, 32};
+    const uint32_t tokens = 3;
+    const AttendArgs a = attend_args(d, 0, tokens);
+    const Cache cache(device, kKvInt8, d, tokens);
+    const std::vector<float> q = random_floats(size_t(tokens) * a.stride, 3);
+    const float nan = NAN;
+    for (Memory* scales : {cache.key_scales.get(), cache.value_scales.get()}) {
+      const size_t at = 3 * sizeof(float);  // position 1, head 1
+      float before;
+      device.read(*scales, at, &before, sizeof before);
+      device.write(*scales, at, &nan, sizeof nan);
+      for (const bool tile : {false, true}) {
+        const std::vector<float> out = tile ? attend_tile(device, cache, q, a) : attend(device, cache, q, a);
+        for (uint32_t i = 0; i < out.size(); ++i)
+          if (i >= 2 * 32 || !tile) CHECK(std::isnan(out[i]) == (i >= 2 * 32 && i / 32 % 2 == 1));
+      }
+      device.write(*scales, at, &before, sizeof before);
     }
   });
 }
@@ -540,5 +563,77 @@ TEST_CASE("attention: rows of the cache beyond 4 GiB") {
       check_row(device, type, *keys, *key_scales, rows - 1, store.rotated(0, store.args.k, store.k_norm));
       check_row(device, type, *values, *value_scales, rows - 1, store.value(0, 0));
     }
+  });
+}
+
+TEST_CASE("attention: projections beyond 4 GiB") {
+  on_devices([](Device& device) {
+    // Five tokens whose projections are 2^30 floats apart: those of the last begin beyond 2^32 floats.
+    const Dims d{2, 1, 32};
+    const uint32_t tokens = 5, stride = 1u << 30;
+    const Store store(d, 8, 0, tokens);
+    const auto far = allocate_sparse(device, (uint64_t(tokens - 1) * stride + store.args.stride) * sizeof(float));
+    if (!far) return;
+    const auto write = [&](const std::vector<float>& rows, uint32_t row_floats) {
+      for (uint64_t t = 0; t < tokens; ++t)
+        device.write(*far, t * stride * sizeof(float), rows.data() + t * row_floats, row_floats * sizeof(float));
+    };
+    write(store.in, store.args.stride);
+    const Cache near(device, kKvF32, d, tokens), cache(device, kKvF32, d, tokens);
+    const std::vector<float> stored =
+        store.run_on(device, kKvF32, *near.keys, *near.values, *near.key_scales, *near.value_scales);
+    const auto q_weight = upload(device, store.q_norm), k_weight = upload(device, store.k_norm),
+               angles = upload(device, store.rotary);
+    AttentionStoreArgs args = store.args;
+    args.stride = stride;
+    run(device, {"attention", "attention_store"}, {{kConstKvType, kKvF32}},
+        {{far.get(), 0, true},
+         {q_weight.get()},
+         {k_weight.get()},
+         {angles.get()},
+         {cache.keys.get(), 0, true},
+         {cache.values.get(), 0, true},
+         {cache.key_scales.get(), 0, true},
+         {cache.value_scales.get(), 0, true}},
+        args, {d.heads + 2 * d.kv_heads, tokens}, 32);
+    CHECK(download<float>(device, *cache.keys) == download<float>(device, *near.keys));
+    CHECK(download<float>(device, *cache.values) == download<float>(device, *near.values));
+    for (uint64_t t = 0; t < tokens; ++t) {
+      std::vector<float> row(store.args.stride);
+      device.read(*far, t * stride * sizeof(float), row.data(), row.size() * sizeof(float));
+      CHECK(row == tokens_of(stored, store.args.stride, uint32_t(t), 1));
+    }
+
+    AttendArgs a = attend_args(d, 0, tokens);
+    const std::vector<float> q = random_floats(size_t(tokens) * a.stride, 3);
+    write(q, a.stride);
+    const std::vector<float> split = attend(device, cache, q, a), tiled = attend_tile(device, cache, q, a);
+    const size_t parts = size_t(tokens) * d.heads * a.splits;
+    const auto part = device.allocate(parts * d.head_dim * sizeof(float), Placement::Private),
+               part_ml = device.allocate(parts * 2 * sizeof(float), Placement::Private),
+               out = device.allocate(split.size() * sizeof(float), Placement::Private);
+    a.stride = stride;
+    const std::vector<Constant> constants = {{kConstKvType, kKvF32}};
+    run(device, {"attention", "attend_32"}, constants,
+        {{far.get()},
+         {cache.keys.get()},
+         {cache.values.get()},
+         {cache.key_scales.get()},
+         {cache.value_scales.get()},
+         {part.get(), 0, true},
+         {part_ml.get(), 0, true}},
+        a, {1, d.kv_heads, tokens}, 32 * d.shared());
+    run(device, {"attention", "attend_join"}, constants,
+        {{far.get()}, {part.get()}, {part_ml.get()}, {out.get(), 0, true}}, a, {d.heads, tokens}, 64);
+    CHECK(download<float>(device, *out) == split);
+    run(device, {"attention", "attend_tile_32"}, constants,
+        {{far.get()},
+         {cache.keys.get()},
+         {cache.values.get()},
+         {cache.key_scales.get()},
+         {cache.value_scales.get()},
+         {out.get(), 0, true}},
+        a, {1, d.kv_heads}, 128);
+    CHECK(download<float>(device, *out) == tiled);
   });
 }

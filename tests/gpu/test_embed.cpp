@@ -51,3 +51,17 @@ TEST_CASE("embed: rows of every encoding, any width and alignment") {
     }
   });
 }
+
+TEST_CASE("embed: rows beyond 4 GiB") {
+  on_devices([](Device& device) {
+    const RandomMatrix m({Codec::Affine, DType::BF16, 4, 64}, 2, 128, false, kWideAlignment);
+    const uint64_t base = (uint64_t(1) << 32) + 4096;
+    const auto far = allocate_sparse(device, base + m.memory.size());
+    if (!far) return;
+    device.write(*far, base, m.memory.data(), m.memory.size());
+    const auto x = device.allocate(2 * 128 * sizeof(float), Placement::Private);
+    run(device, {"embed", "embed"}, encoding(m.matrix, true), {{far.get()}, {x.get(), 0, true}},
+        EmbedArgs{place_of(m.matrix, base), 128}, {2, 2}, kThreads);
+    check_rows(m, download<float>(device, *x));
+  });
+}

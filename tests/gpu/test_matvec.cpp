@@ -136,6 +136,32 @@ TEST_CASE("matvec: pieces of a matrix that are aligned to 1, 2 or 4 bytes") {
   });
 }
 
+TEST_CASE("matvec: nothing is read beyond the end of weights and scales") {
+  on_devices([](Device& device) {
+    for (const Format& f : formats()) {
+      CAPTURE(name_of(f));
+      // 16 rows: the end of each piece is that of the memory, which is a multiple of 16.
+      const int64_t cols = f.codec == Codec::Plain ? 41 : f.group_size, rows = 16;
+      const RandomMatrix w(f, rows, cols);
+      const Split split{lanes_of(f)};
+      const std::vector<float> x = random_floats(size_t(cols), 4);
+      Bytes arena;
+      MatvecArgs args{};
+      args.matrices[0] = {arena.add_scales_last(w.matrix), kNoBias, uint32_t(rows), split.groups(rows), 0};
+      args.columns = args.x_stride = uint32_t(cols);
+      args.y_stride = uint32_t(rows);
+      args.passes = 1;
+      const auto arena_memory = upload(device, arena.all), x_memory = upload(device, x),
+                 y_memory = upload(device, std::vector<float>(size_t(rows), kUntouched));
+      run(device, {"matvec", "matvec"}, encoding(w.matrix, false, {{kConstLanes, split.lanes}}),
+          {{arena_memory.get()}, {x_memory.get()}, {y_memory.get(), 0, true}}, args, {args.matrices[0].groups},
+          split.threads);
+      CHECK(worst_error(w.matrix, x.data(), cols, 1, download<float>(device, *y_memory).data(), rows) <
+            kProductTolerance);
+    }
+  });
+}
+
 TEST_CASE("matvec: more columns than a threadgroup holds at once") {
   on_devices([](Device& device) {
     struct Case {
@@ -148,11 +174,11 @@ TEST_CASE("matvec: more columns than a threadgroup holds at once") {
                                   Case{{Codec::Plain, DType::F32, 32, 0}, 2 * kMaxColumnTile + 3},
                                   Case{{Codec::Plain, DType::BF16, 16, 0}, kMaxColumnTile - 1}}) {
       CAPTURE(name_of(f));
-      const std::vector<RandomMatrix> w = one(f, 21, cols, true, kWideAlignment);
+      const std::vector<RandomMatrix> w = one(f, 29, cols, true, kWideAlignment);
       const std::vector<float> x = random_floats(size_t(cols), 6);
-      const Product p = multiply(device, w, x, uint32_t(cols), 1, false, {32, 3, 32});
+      const Product p = multiply(device, w, x, uint32_t(cols), 1, false, {32, 3, 64});
       check_product(p, w, x, uint32_t(cols), 1);
-      if (can_be_wide(w[0].matrix)) CHECK(multiply(device, w, x, uint32_t(cols), 1, true, {32, 3, 32}).y == p.y);
+      if (can_be_wide(w[0].matrix)) CHECK(multiply(device, w, x, uint32_t(cols), 1, true, {32, 3, 64}).y == p.y);
     }
   });
 }
@@ -250,6 +276,31 @@ TEST_CASE("matvec: weights, vectors and results beyond 4 GiB") {
   });
 }
 
+TEST_CASE("gate_up: weights and vectors beyond 4 GiB") {
+  on_devices([](Device& device) {
+    const Format f{Codec::Affine, DType::F32, 5, 64};
+    const RandomMatrix gate(f, 12, 64, false, 4, 1), up(f, 12, 64, false, 4, 2);
+    const uint64_t gate_base = (uint64_t(1) << 32) + 4096, up_base = gate_base + 65536;
+    const auto arena = allocate_sparse(device, up_base + up.memory.size());
+    const uint32_t tokens = 5, stride = 1u << 30;
+    const auto rows = allocate_sparse(device, (uint64_t(tokens - 1) * stride + 64) * sizeof(float));
+    if (!arena || !rows) return;
+    device.write(*arena, gate_base, gate.memory.data(), gate.memory.size());
+    device.write(*arena, up_base, up.memory.data(), up.memory.size());
+    const std::vector<float> x = random_floats(size_t(tokens) * 64, 9);
+    for (uint64_t t = 0; t < tokens; ++t)
+      device.write(*rows, t * stride * sizeof(float), x.data() + t * 64, 64 * sizeof(float));
+    const Split split{lanes_of(f)};
+    const auto y = device.allocate(tokens * 12 * sizeof(float), Placement::Private);
+    run(device, {"matvec", "gate_up"}, encoding(gate.matrix, false, {{kConstLanes, split.lanes}, {kConstPooled, 0}}),
+        {{arena.get()}, {rows.get()}, {y.get(), 0, true}, {arena.get()}, {arena.get()}, {arena.get()}},
+        GateUpArgs{place_of(gate.matrix, gate_base), place_of(up.matrix, up_base), 12, 64, stride, 1, 1, 0},
+        {split.groups(12), tokens}, split.threads);
+    const std::vector<float> out = download<float>(device, *y);
+    for (uint32_t t = 0; t < tokens; ++t) check_gate_up(gate.matrix, up.matrix, x.data() + t * 64, out.data() + t * 12);
+  });
+}
+
 TEST_CASE("gate_up: of every encoding, for each token; wide steps or not give the same bits") {
   on_devices([](Device& device) {
     uint32_t turn = 0;
@@ -292,12 +343,12 @@ TEST_CASE("gate_up and expert_down: experts in slots of several memories, pairs 
       if (f.group_size == 128) continue;
       CAPTURE(name_of(f));
       const uint32_t experts = 5, k = 3, tokens = 2;
-      // One of them also has more columns than a threadgroup holds.
-      const bool large = f.bits == 8 && f.dtype == DType::F32 && f.group_size == 64;
-      const int64_t unit = std::max(f.group_size, 1);
-      const int64_t hidden = f.codec == Codec::Plain ? 70 : large ? kMaxColumnTile + 64 : 2 * unit;
-      const int64_t intermediate = f.codec == Codec::Plain ? 33 : large ? 64 : unit;
-      const Split split{lanes_of(f), 1 + turn % 2};
+      // Of two of them also with more columns than a threadgroup holds.
+      const bool large = f.codec == Codec::Affine && f.dtype == DType::F32 && f.group_size == 64;
+      const int64_t unit = std::max(f.group_size, 1), most = kMaxColumnTile + 64;
+      const int64_t hidden = f.codec == Codec::Plain ? 70 : large && f.bits == 8 ? most : 2 * unit;
+      const int64_t intermediate = f.codec == Codec::Plain ? 33 : large && f.bits == 2 ? most : unit;
+      const Split split{lanes_of(f), large ? 2 : 1 + turn % 2};
       const bool wide = turn % 2 == 1;
       ++turn;
       const PooledExperts pool(device, f, experts, hidden, intermediate, kWideAlignment);
