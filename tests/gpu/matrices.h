@@ -79,8 +79,6 @@ struct Bytes {
   }
 };
 
-inline uint32_t round_up(uint32_t n, uint32_t to) { return (n + to - 1) / to * to; }
-
 // Widths in columns that end in the middle of the kernels' pieces and teams, of rows that kernels read in wide steps
 // and of such that they do not.
 inline std::vector<int64_t> widths(const Format& f) {

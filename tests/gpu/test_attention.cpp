@@ -4,6 +4,7 @@
 #include <string>
 
 #include "backend/cpu/blocks.h"
+#include "backend/gpu/scratch.h"
 #include "base/dtype.h"
 #include "device_under_test.h"
 #include "metal/kernel_args.h"
@@ -15,8 +16,6 @@ using namespace swiftlet::gpu::test;
 namespace {
 
 constexpr uint32_t kTypes[] = {kKvF32, kKvF16, kKvInt8};
-// As the backend: 64 splits of 64 positions or more.
-constexpr uint32_t kSplits = 64, kSplitPositions = 64;
 
 struct Dims {
   uint32_t heads, kv_heads, head_dim;
@@ -381,13 +380,15 @@ TEST_CASE("attend: head sizes, groups of heads and types of the cache") {
 TEST_CASE("attend: positions at the ends of splits, alone and in a chunk that crosses them, with the same bits") {
   on_devices([](Device& device) {
     const Dims d{2, 1, 32};
+    const uint32_t all = kSplits * kSplitPositions;  // then the backend's splits get longer
     struct Case {
       uint32_t splits, block, first, last;
     };
     for (const auto& [splits, block, first, last] :
-         {Case{kSplits, kSplitPositions, 0, 1}, Case{kSplits, kSplitPositions, 62, 65},
-          Case{kSplits, kSplitPositions, 127, 128}, Case{kSplits, kSplitPositions, 4093, 4098}, Case{4, 8, 0, 7},
-          Case{4, 8, 28, 35}, Case{4, 8, 60, 67}, Case{4, 8, 92, 99}, Case{1, 3, 0, 7}}) {
+         {Case{kSplits, kSplitPositions, 0, 1},
+          Case{kSplits, kSplitPositions, kSplitPositions - 2, kSplitPositions + 1},
+          Case{kSplits, kSplitPositions, all - 3, all + 2}, Case{64, 64, 4094, 4097}, Case{64, 64, 127, 128},
+          Case{4, 8, 0, 7}, Case{4, 8, 28, 35}, Case{4, 8, 60, 67}, Case{4, 8, 92, 99}, Case{1, 3, 0, 7}}) {
       CAPTURE(first);
       const uint32_t tokens = last - first + 1;
       const AttendArgs a = attend_args(d, first, tokens, splits, block);
@@ -549,7 +550,7 @@ TEST_CASE("attention: rows of the cache beyond 4 GiB") {
            {value_scales.get()},
            {part.get(), 0, true},
            {part_ml.get(), 0, true}},
-          far, {1}, 32);
+          far, {(positions - 1) / kSplitPositions + 1}, 32);
       run(device, {"attention", "attend_join"}, {{kConstKvType, type}},
           {{q_memory.get()}, {part.get()}, {part_ml.get()}, {out.get(), 0, true}}, a, {1}, 64);
       const std::vector<float> joined = download<float>(device, *out);
@@ -614,7 +615,7 @@ TEST_CASE("attention: projections beyond 4 GiB") {
                out = device.allocate(split.size() * sizeof(float), Placement::Private);
     a.stride = stride;
     const std::vector<Constant> constants = {{kConstKvType, kKvF32}};
-    run(device, {"attention", "attend_32"}, constants,
+    run(device, {"attention", "attend_128"}, constants,
         {{far.get()},
          {cache.keys.get()},
          {cache.values.get()},

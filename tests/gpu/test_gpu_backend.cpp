@@ -5,6 +5,7 @@
 #include "backend/cpu/cpu_backend.h"
 #include "backend/gpu/emulated/emulated_device.h"
 #include "backend/gpu/gpu_backend.h"
+#include "backend/gpu/scratch.h"
 #include "device_under_test.h"
 
 using namespace swiftlet;
@@ -95,8 +96,10 @@ TEST_CASE("attention of a few tokens, around the positions where its splits chan
       int64_t position;
       int tokens;
     };
+    const int64_t block = kSplitPositions, all = kSplits * block;
     for (const auto& [position, tokens] :
-         {Case{0, 1}, Case{63, 2}, Case{4094, 8}, Case{4095, 1}, Case{4095, 2}, Case{4096, 8}, Case{8185, 8}}) {
+         {Case{0, 1}, Case{block - 1, 2}, Case{all - 2, 8}, Case{all - 1, 1}, Case{all - 1, 2}, Case{all, 8},
+          Case{2 * all - 7, 8}, Case{2 * all - 1, 1}}) {
       CAPTURE(position);
       CAPTURE(tokens);
       const std::vector<float> expected = attend(*cpu, c, position, tokens), x = attend(*gpu, c, position, tokens);

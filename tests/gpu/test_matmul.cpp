@@ -104,6 +104,32 @@ TEST_CASE("matmul: pieces of a matrix that are aligned to 1, 2 or 4 bytes") {
   });
 }
 
+TEST_CASE("matmul: nothing is read beyond the end of weights and scales") {
+  on_devices([](Device& device) {
+    for (const Format& f : formats()) {
+      CAPTURE(name_of(f));
+      // 16 rows: the end of each piece is that of the memory, which is a multiple of 16.
+      const int64_t cols = f.codec == Codec::Plain ? 41 : f.group_size, rows = 16;
+      const RandomMatrix w(f, rows, cols);
+      const std::vector<float> x = random_floats(size_t(cols), 4);
+      Bytes arena;
+      MatmulArgs args{};
+      args.matrices[0] = {arena.add_scales_last(w.matrix), kNoBias, uint32_t(rows), 1, 0};
+      args.columns = args.x_stride = uint32_t(cols);
+      args.y_stride = uint32_t(rows);
+      args.tokens = 1;
+      const auto arena_memory = upload(device, arena.all), x_memory = upload(device, x),
+                 y_memory = upload(device, std::vector<float>(size_t(rows), kUntouched));
+      const Binding none{arena_memory.get()};
+      run(device, {"matmul", "matmul"},
+          encoding(w.matrix, false, {{kConstPooled, kArena}, {kConstMatrix, lanes_of(f) == 16}}),
+          {none, {x_memory.get()}, {y_memory.get(), 0, true}, none, none, none}, args, {1}, kThreads);
+      CHECK(worst_error(w.matrix, x.data(), cols, 1, download<float>(device, *y_memory).data(), rows) <
+            kProductTolerance);
+    }
+  });
+}
+
 TEST_CASE(
     "matmul: any number of tokens and rows, up to four matrices, biases; a token has the same bits in any chunk") {
   on_devices([](Device& device) {

@@ -292,9 +292,10 @@ TEST_CASE("gate_up: weights and vectors beyond 4 GiB") {
       device.write(*rows, t * stride * sizeof(float), x.data() + t * 64, 64 * sizeof(float));
     const Split split{lanes_of(f)};
     const auto y = device.allocate(tokens * 12 * sizeof(float), Placement::Private);
-    run(device, {"matvec", "gate_up"}, encoding(gate.matrix, false, {{kConstLanes, split.lanes}, {kConstPooled, 0}}),
-        {{arena.get()}, {rows.get()}, {y.get(), 0, true}, {arena.get()}, {arena.get()}, {arena.get()}},
-        GateUpArgs{place_of(gate.matrix, gate_base), place_of(up.matrix, up_base), 12, 64, stride, 1, 1, 0},
+    run(device, {"matvec", "gate_up"},
+        encoding(gate.matrix, false, {{kConstLanes, split.lanes}, {kConstPooled, kArena}}),
+        {{arena.get()}, {rows.get()}, {y.get(), 0, true}, {arena.get()}, {arena.get()}},
+        GateUpArgs{place_of(gate.matrix, gate_base), place_of(up.matrix, up_base), 12, 64, stride, 1, 1},
         {split.groups(12), tokens}, split.threads);
     const std::vector<float> out = download<float>(device, *y);
     for (uint32_t t = 0; t < tokens; ++t) check_gate_up(gate.matrix, up.matrix, x.data() + t * 64, out.data() + t * 12);
@@ -320,11 +321,7 @@ TEST_CASE("gate_up: of every encoding, for each token; wide steps or not give th
         const auto out = upload(device, std::vector<float>(size_t(tokens * rows), kUntouched));
         run(device, {"matvec", "gate_up"},
             encoding(gate.matrix, wide, {{kConstLanes, split.lanes}, {kConstPooled, kArena}}),
-            {{arena_memory.get()},
-             {x_memory.get()},
-             {out.get(), 0, true},
-             {arena_memory.get()},
-             {arena_memory.get()}},
+            {{arena_memory.get()}, {x_memory.get()}, {out.get(), 0, true}, {arena_memory.get()}, {arena_memory.get()}},
             GateUpArgs{gate_place, up_place, uint32_t(rows), uint32_t(cols), uint32_t(cols), split.passes, 1},
             {split.groups(rows), uint32_t(tokens)}, split.threads);
         return download<float>(device, *out);
