@@ -46,11 +46,11 @@ inline void load_vector(const device float* x, uint begin, uint columns, threadg
 }
 
 // (code0, code1, code2, code3) . x of the four codes of 4 bits in the low half of a word.
-inline float dot4(uint w, float4 x, float sum) {
-  sum = fma(to_float(w & 0xfu), x.x, sum);
-  sum = fma(to_float(w & 0xf0u), x.y, sum);
-  sum = fma(to_float(w & 0xf00u), x.z, sum);
-  return fma(to_float(w & 0xf000u), x.w, sum);
+inline float dot4(uint w, float4 x, float sum, uint two23) {
+  sum = fma(to_float(w & 0xfu, two23), x.x, sum);
+  sum = fma(to_float(w & 0xf0u, two23), x.y, sum);
+  sum = fma(to_float(w & 0xf00u, two23), x.z, sum);
+  return fma(to_float(w & 0xf000u, two23), x.w, sum);
 }
 
 struct RowSums {
@@ -101,8 +101,8 @@ inline void fetch(Rows rows, uint piece, uint columns, thread Fetched& f) {
 }
 
 // Adds the products of a fetched piece with the vector's, which is the threadgroup's piece `at`.
-inline void multiply_piece(thread Fetched& f, uint at, const threadgroup float4* quads, const threadgroup float* piece_sums,
-                           thread RowSums& sums) {
+inline void multiply_piece(thread Fetched& f, uint at, uint two23, const threadgroup float4* quads,
+                           const threadgroup float* piece_sums, thread RowSums& sums) {
   float d0[kRows];
   float d1[kRows];
 #pragma unroll
@@ -117,8 +117,8 @@ inline void multiply_piece(thread Fetched& f, uint at, const threadgroup float4*
       const float4 high = quads[(2 * j + 1) * kQuadStride + at];
 #pragma unroll
       for (uint i = 0; i < kRows; i++) {
-        d0[i] = dot4(f.words[i].w[j], low, d0[i]);
-        d1[i] = dot4(f.words[i].w[j] >> 16, high, d1[i]);
+        d0[i] = dot4(f.words[i].w[j], low, d0[i], two23);
+        d1[i] = dot4(f.words[i].w[j] >> 16, high, d1[i], two23);
       }
     }
   } else {
@@ -178,7 +178,7 @@ inline void fetch_first(Rows rows, uint begin, uint columns, uint lane, thread F
 }
 
 // Adds to `sums` what columns begin .. contribute. `f`: from fetch_first.
-inline void add_rows(Rows rows, uint columns, uint begin, uint lane, const threadgroup float4* quads,
+inline void add_rows(Rows rows, uint columns, uint begin, uint lane, uint two23, const threadgroup float4* quads,
                      const threadgroup float* piece_sums, thread Fetched& f, thread RowSums& sums) {
   const uint pieces = min((columns - begin + kPiece - 1) / kPiece, uint(kTilePieces));
   if (CODEC == kPlain) {
@@ -196,12 +196,12 @@ inline void add_rows(Rows rows, uint columns, uint begin, uint lane, const threa
     if (second < pieces) {
       fetch(rows, begin / kPiece + second, columns, next);
     }
-    multiply_piece(f, at, quads, piece_sums, sums);
+    multiply_piece(f, at, two23, quads, piece_sums, sums);
     if (second + LANES < pieces) {
       fetch(rows, begin / kPiece + second + LANES, columns, f);
     }
     if (second < pieces) {
-      multiply_piece(next, second, quads, piece_sums, sums);
+      multiply_piece(next, second, two23, quads, piece_sums, sums);
     }
   }
 }

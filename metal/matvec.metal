@@ -42,7 +42,7 @@ kernel void matvec(const device uchar* arena [[buffer(0)]],
         load_vector(in, begin, a.columns, quads, sums, tid, threads.x);
         threadgroup_barrier(mem_flags::mem_threadgroup);
       }
-      add_rows(rows, a.columns, begin, lane % LANES, quads, sums, fetched, total);
+      add_rows(rows, a.columns, begin, lane % LANES, a.two23, quads, sums, fetched, total);
     }
 #pragma unroll
     for (uint i = 0; i < kRows; i++) {
@@ -101,8 +101,8 @@ kernel void gate_up(const device uchar* arena [[buffer(0)]],
         load_vector(in, begin, a.columns, quads, sums, tid, threads.x);
         threadgroup_barrier(mem_flags::mem_threadgroup);
       }
-      add_rows(gate_rows, a.columns, begin, lane % LANES, quads, sums, gate_fetched, gate);
-      add_rows(up_rows, a.columns, begin, lane % LANES, quads, sums, up_fetched, up);
+      add_rows(gate_rows, a.columns, begin, lane % LANES, a.two23, quads, sums, gate_fetched, gate);
+      add_rows(up_rows, a.columns, begin, lane % LANES, a.two23, quads, sums, up_fetched, up);
     }
 #pragma unroll
     for (uint i = 0; i < kRows; i++) {
@@ -146,7 +146,7 @@ kernel void expert_down(const device float* x [[buffer(0)]],      // [T, k, colu
         load_vector(x + ulong(pair) * a.columns, begin, a.columns, quads, sums, tid, threads.x);
         threadgroup_barrier(mem_flags::mem_threadgroup);
       }
-      add_rows(rows, a.columns, begin, lane % LANES, quads, sums, fetched, total);
+      add_rows(rows, a.columns, begin, lane % LANES, a.two23, quads, sums, fetched, total);
     }
 #pragma unroll
     for (uint i = 0; i < kRows; i++) {

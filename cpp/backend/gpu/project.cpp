@@ -56,6 +56,7 @@ void matvec(Gpu& gpu, const MemoryMap::Place& arena, std::span<const Projection>
   args.x_stride = x_stride;
   args.y_stride = y_stride;
   args.passes = split.passes;
+  args.two23 = kTwo23;
   std::vector<Constant> constants = encoding(first, arena.offset, x_stride % 4 == 0 && x.offset % 16 == 0);
   constants.push_back({kConstLanes, split.lanes});
   dispatch(gpu, {"matvec", "matvec"}, constants, {in(*arena.memory), x, y}, args, {groups, uint32_t(tokens)},
@@ -155,7 +156,8 @@ void mlp(Gpu& gpu, const MlpWeights& w, const Memory& to, int tokens) {
                             .columns = uint32_t(hidden),
                             .x_stride = uint32_t(hidden),
                             .passes = split.passes,
-                            .experts_per_token = 1};
+                            .experts_per_token = 1,
+                            .two23 = kTwo23};
       std::vector<Constant> constants = encoding(w.gate_proj, arena.offset, hidden % 4 == 0);
       constants.push_back({kConstLanes, split.lanes});
       constants.push_back({kConstPooled, kArena});
