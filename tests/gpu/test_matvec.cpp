@@ -298,7 +298,7 @@ TEST_CASE("gate_up: weights and vectors beyond 4 GiB") {
     run(device, {"matvec", "gate_up"},
         encoding(gate.matrix, false, {{kConstLanes, split.lanes}, {kConstPooled, kArena}}),
         {{arena.get()}, {rows.get()}, {y.get(), 0, true}, {arena.get()}, {arena.get()}},
-        GateUpArgs{place_of(gate.matrix, gate_base), place_of(up.matrix, up_base), 12, 64, stride, 1, 1},
+        GateUpArgs{place_of(gate.matrix, gate_base), place_of(up.matrix, up_base), 12, 64, stride, 1, 1, kTwo23},
         {split.groups(12), tokens}, split.threads);
     const std::vector<float> out = download<float>(device, *y);
     for (uint32_t t = 0; t < tokens; ++t) check_gate_up(gate.matrix, up.matrix, x.data() + t * 64, out.data() + t * 12);
