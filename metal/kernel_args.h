@@ -75,7 +75,7 @@ enum : ulong {
 enum : uint {
   kMaxColumnTile = 4096,  // columns of x that a threadgroup holds at once
   kPiece = 32,            // columns that are decoded together
-  kRows = 4,              // of a matrix that a SIMD group works on at once
+  kRows = 2,              // of a matrix that a SIMD group works on at once
   kTile = 64,             // tokens and rows of a tile of the matrix product
   kQueryTile = 16,        // query rows of a tile of attention
   kMaxTop = 64,           // candidates that top_logits finds
