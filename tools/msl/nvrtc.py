@@ -11,7 +11,9 @@ import ctypes
 import os
 import site
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 
 from msl import emit
@@ -78,30 +80,53 @@ def read_pipelines(path: Path) -> dict[str, list[Pipeline]]:
     return result
 
 
+def pairwise_cover(pipelines: list[Pipeline]) -> list[Pipeline]:
+    """Some of them, in which each kernel has every value of its constants, and every two, that it has in any."""
+
+    def pairs(pipeline: Pipeline) -> set[tuple[object, ...]]:
+        values = pipeline.constants
+        return {(pipeline.kernel, *some) for n in range(3) for some in combinations(values, n)}
+
+    chosen: list[Pipeline] = []
+    missing = set[tuple[object, ...]]().union(*map(pairs, pipelines))
+    while missing:
+        best = max(pipelines, key=lambda pipeline: len(pairs(pipeline) & missing))
+        chosen.append(best)
+        missing -= pairs(best)
+    return chosen
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="msl.nvrtc", description="Compiles Metal shaders for NVIDIA.")
     parser.add_argument("shaders", nargs="+", type=Path)
     parser.add_argument("-I", dest="include", type=Path, required=True, help="the folder of their headers")
     parser.add_argument("--pipelines", type=Path, required=True, help="what to compile")
+    parser.add_argument("--all", action="store_true", help="not only enough to have every two constants together")
     options = parser.parse_args()
     nvrtc = find_library()
     if nvrtc is None:
         print("NVRTC not found: pip install nvidia-cuda-nvrtc, or set SWIFTLET_NVRTC", file=sys.stderr)
         return 2
     pipelines = read_pipelines(options.pipelines)
-    compiled = 0
-    failed = False
-    for path in options.shaders:
+
+    def compile_one(path: Path, source: str, pipeline: Pipeline) -> str | None:
         try:
-            source = emit.cuda(parse(load(path, options.include)))
-            for pipeline in pipelines.get(path.stem, []):
-                compile_cuda(nvrtc, source, path.name, pipeline)
-                compiled += 1
+            compile_cuda(nvrtc, source, path.name, pipeline)
         except MslError as error:
-            print(error, file=sys.stderr)
-            failed = True
-    print(f"{compiled} pipelines compiled")
-    return 1 if failed else 0
+            return f"{path.name}: {pipeline}: {error}"
+        return None
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        waiting = []
+        for path in options.shaders:
+            source = emit.cuda(parse(load(path, options.include)))
+            for pipeline in (list if options.all else pairwise_cover)(pipelines.get(path.stem, [])):
+                waiting.append(pool.submit(compile_one, path, source, pipeline))
+        errors = [error for error in (one.result() for one in waiting) if error]
+    for error in errors:
+        print(error, file=sys.stderr)
+    print(f"{len(waiting)} pipelines compiled, {len(errors)} of them failed")
+    return 1 if errors else 0
 
 
 if __name__ == "__main__":
