@@ -6,8 +6,8 @@
 constant uint LANES [[function_constant(5)]];
 
 enum : uint { kTilePieces = kMaxColumnTile / kPiece };
-// The vector lies by pieces: quad j of piece p at [j * kQuadStride + p], so that lanes, each on a piece of its own, read
-// side by side. The stride is odd, so that writing meets no bank twice too often.
+// The vector lies by pieces: quad j of piece p at [j * kQuadStride + p], so that lanes, each on a piece of its own,
+// read side by side. The stride is odd, so that writing meets no bank twice too often.
 enum : uint { kQuadStride = kTilePieces + 1 };
 enum : uint { kVectorQuads = 8 * kQuadStride };
 

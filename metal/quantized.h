@@ -16,15 +16,14 @@ struct Slot {
 };
 
 // 2^(bits - 127); 0 means 2^-127, and 255 infinity.
-inline float e8m0(uint bits) {
-  return as_type<float>(bits == 0 ? 0x00400000u : bits << 23);
-}
+inline float e8m0(uint bits) { return as_type<float>(bits == 0 ? 0x00400000u : bits << 23); }
 
 // 4 bits: sign, 2 bits of exponent, 1 of mantissa.
 inline float e2m1(uint bits) {
   const uint exponent = (bits >> 1) & 3;
   const uint mantissa = bits & 1;
-  const float magnitude = exponent == 0 ? 0.5f * float(mantissa) : as_type<float>((exponent + 126) << 23 | mantissa << 22);
+  const float magnitude =
+      exponent == 0 ? 0.5f * float(mantissa) : as_type<float>((exponent + 126) << 23 | mantissa << 22);
   return bits & 8 ? -magnitude : magnitude;
 }
 
@@ -32,7 +31,8 @@ inline float e2m1(uint bits) {
 inline float e4m3(uint bits) {
   const uint exponent = (bits >> 3) & 15;
   const uint mantissa = bits & 7;
-  const float magnitude = exponent == 0 ? float(mantissa) * (1.0f / 512.0f) : as_type<float>((exponent + 120) << 23 | mantissa << 20);
+  const float magnitude =
+      exponent == 0 ? float(mantissa) * (1.0f / 512.0f) : as_type<float>((exponent + 120) << 23 | mantissa << 20);
   return bits & 128 ? -magnitude : magnitude;
 }
 
@@ -46,7 +46,8 @@ inline float load_float(const device uchar* array, ulong index) {
   if (DTYPE == kF32) {
     return WIDE != 0 ? ((const device float*)array)[index] : as_type<float>(load_bytes(array + 4 * index));
   }
-  const uint bits = WIDE != 0 ? uint(((const device ushort*)array)[index]) : uint(array[2 * index]) | uint(array[2 * index + 1]) << 8;
+  const uint bits =
+      WIDE != 0 ? uint(((const device ushort*)array)[index]) : uint(array[2 * index]) | uint(array[2 * index + 1]) << 8;
   if (DTYPE == kF16) {
     return float(as_type<half>(ushort(bits)));
   }
@@ -90,9 +91,7 @@ inline float group_scale(MatrixRow r, uint group) {
   }
   return CODEC == kPlain ? 1.0f : e8m0(r.scales[group]);
 }
-inline float group_bias(MatrixRow r, uint group) {
-  return CODEC == kAffine ? load_float(r.biases, group) : 0.0f;
-}
+inline float group_bias(MatrixRow r, uint group) { return CODEC == kAffine ? load_float(r.biases, group) : 0.0f; }
 
 // The words that hold the codes of columns 32 * piece .. + 31: BITS of them. Beyond the row there are zeros.
 struct Words {
@@ -162,9 +161,7 @@ inline uint code_at(Words words, uint j) {
 
 // An integer below 2^23 as a float: put into the mantissa of 2^23, of which it is the distance. A conversion does the
 // same at a fraction of the speed, where the GPU has few units for it (NVIDIA: a quarter of the rate at best).
-inline float to_float(uint n, uint two23) {
-  return as_type<float>(n | two23) - 8388608.0f;
-}
+inline float to_float(uint n, uint two23) { return as_type<float>(n | two23) - 8388608.0f; }
 
 // What a code stands for, before the scale.
 inline float code_value(uint code) {
