@@ -135,7 +135,10 @@ class Engine:
         self._loaded: tuple[_core.Engine, _core.Session] | None = (core, session)
         # Also when the engine is dropped or the interpreter ends.
         self._save = weakref.finalize(self, _save_states, core, session) if state_dir is not None else None
-        self._encode = PromptEncoder(self.tokenizer, template, core.config["vocab_size"], core.config["eos_token_ids"])
+        config = core.config
+        self._encode = PromptEncoder(
+            self.tokenizer, template, config["vocab_size"], config["eos_token_ids"], config["context"]
+        )
         _log_warnings(core)
         self.turn = threading.RLock()
         """Whoever holds it may begin something, and nobody else ends what they began."""
@@ -305,10 +308,7 @@ class Engine:
     def _room(self, ids: Sequence[int]) -> int:
         """Tokens that the context has left after a prompt."""
         if len(ids) >= self.context:
-            raise PromptTooLong(
-                f"the prompt has {len(ids)} tokens and the context is {self.context}; "
-                "shorten it, or load the model with a larger context"
-            )
+            raise PromptTooLong(len(ids), self.context)
         return self.context - len(ids)
 
 

@@ -14,6 +14,7 @@ from swiftlet import _core
 from swiftlet.json_values import json_types
 from swiftlet.thinking import END
 from swiftlet.tokenizer import Tokenizer
+from swiftlet.tool_calls import is_parameter_name
 
 try:
     import llguidance
@@ -121,6 +122,8 @@ class GrammarCompiler:
     def _xml_call(self, i: int, name: str, parameters: Mapping[str, Any]) -> list[str]:
         properties = parameters.get("properties") or {}
         required = parameters.get("required") or []
+        if not isinstance(properties, Mapping) or not isinstance(required, list):
+            raise _core.InputError(f'"properties" and "required" of {name!r} are no JSON schema: an object and a list')
         definitions = {key: parameters[key] for key in ("$defs", "definitions") if key in parameters}
         rules, places = [], []
         for j, (key, schema) in enumerate(properties.items()):
@@ -144,15 +147,18 @@ class GrammarCompiler:
 
 
 def _parameter(rule: str, key: str, schema: Any, definitions: Mapping[str, Any]) -> list[str]:
-    """A parameter in XML form. Text stands there as it is, all else as JSON."""
+    """A parameter in XML form. Text stands there as it is, up to the first closing tag, all else as JSON."""
+    if not is_parameter_name(key):
+        raise _core.InputError(f"the schema cannot be enforced: {key!r} cannot be written as a parameter's name")
     schema = schema if isinstance(schema, Mapping) else {}
     head, end = _text(f"<parameter={key}>\n"), "\n</parameter>\n"
+    values = [schema["const"]] if "const" in schema else schema.get("enum")
+    if isinstance(values, list) and values:
+        written = [value if isinstance(value, str) else json.dumps(value) for value in values]
+        return [f"{rule}: {head} ({' | '.join(map(_text, written))}) {_text(end)}"]
     types = json_types(schema, definitions)
-    values = schema.get("enum")
-    if types == {"string"} and isinstance(values, list) and values:
-        return [f"{rule}: {head} ({' | '.join(map(_text, values))}) {_text(end)}"]
     if types is None or "string" in types:
-        return [f"{rule}: {head} {rule}_text", rf"{rule}_text[lazy]: /(?s:.*)\n<\/parameter>\n/"]
+        return [f'{rule}: {head} {rule}_text "\\n"', rf"{rule}_text[lazy]: /(?s:.*)<\/parameter>/"]
     return [f"{rule}: {head} {rule}_value {_text(end)}", f"{rule}_value: {_json({**schema, **definitions})}"]
 
 

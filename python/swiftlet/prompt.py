@@ -18,6 +18,12 @@ Prompt = str | Sequence[Message] | Sequence[int] | NDArray[np.integer[Any]]
 class PromptTooLong(_core.InputError):
     """A prompt that leaves the context no room for an answer."""
 
+    def __init__(self, tokens: int | str, context: int) -> None:
+        super().__init__(
+            f"the prompt has {tokens} tokens and the context is {context}; "
+            "shorten it, or load the model with a larger context"
+        )
+
 
 class PromptOptions(TypedDict, total=False):
     """How a prompt becomes token ids; each option can be left out."""
@@ -41,14 +47,18 @@ _LEAST_HEAD = 256  # tokens: what a shorter first message costs is less than wha
 class PromptEncoder:
     """Makes token ids of prompts for one model. `end_ids` are the tokens that end a message."""
 
-    def __init__(self, tokenizer: Tokenizer, template: ChatTemplate, vocab_size: int, end_ids: Collection[int]) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer, template: ChatTemplate, vocab_size: int, end_ids: Collection[int], context: int
+    ) -> None:
         self._tokenizer = tokenizer
         self._template = template
         self._vocab_size = vocab_size
         self._end_ids = frozenset(end_ids)
+        self._context = context
 
     def __call__(self, prompt: Prompt, options: PromptOptions) -> list[int]:
-        """Token ids of a prompt, at least one. Raises InputError if it is empty or malformed."""
+        """Token ids of a prompt, at least one. Raises InputError if it is empty or malformed, PromptTooLong for text
+        with more than twice the tokens of the context."""
         entries = prompt if isinstance(prompt, str) else _entries(prompt)
         if not len(entries):
             raise _core.InputError("the prompt is empty")
@@ -61,14 +71,21 @@ class PromptEncoder:
                 if options.get(name) is not None:
                     raise _core.InputError(f"{name} has no effect on raw text or token ids: no chat template is used")
         if isinstance(entries, str) and raw:
-            ids = self._tokenizer.encode(entries)
+            ids = self._encode(entries)
         elif is_ids:
             ids = self.checked_ids(entries)
         else:
-            ids = self._tokenizer.encode(self.render(entries, options))
+            ids = self._encode(self.render(entries, options))
         if not ids:
             raise _core.InputError("the prompt is empty")
         return ids
+
+    def _encode(self, text: str) -> list[int]:
+        """Token ids of a text, but only if they are few enough: others could take gigabytes before they are refused."""
+        most = 2 * self._context
+        if len(text) > self._context and self._tokenizer.has_more_than(most, text):
+            raise PromptTooLong(f"more than {most}", self._context)
+        return self._tokenizer.encode(text)
 
     def render(self, prompt: str | Sequence[Message], options: PromptOptions) -> str:
         """The text that the chat template makes of a user message or a conversation."""

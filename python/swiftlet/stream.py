@@ -15,10 +15,12 @@ class TextStream:
     """
 
     def __init__(self, tokenizer: Tokenizer, stop: Sequence[str] = (), *, in_thoughts: bool = False) -> None:
-        """`in_thoughts`: the text begins inside the thoughts, and stop strings count only after </think>."""
+        """`in_thoughts`: the text begins inside the thoughts, and stop strings count only after </think> and the line
+        breaks that follow it."""
         self._tokenizer = tokenizer
         self._stop = tuple(stop)
         self._in_thoughts = in_thoughts and bool(stop)
+        self._in_gap = False  # behind </think>, where only line breaks have come
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self._held = ""
         self.stopped: str | None = None
@@ -46,8 +48,14 @@ class TextStream:
                 keep = _overlap(text, END)
                 self._held = text[len(text) - keep :]
                 return text[: len(text) - keep]
-            self._in_thoughts, self._held = False, ""
+            self._in_thoughts, self._in_gap, self._held = False, True, ""
             return thoughts + end + self._show(rest)
+        if self._in_gap:
+            content = text.lstrip("\n")
+            if not content:
+                return text
+            self._in_gap = False
+            return text[: len(text) - len(content)] + self._show(content)
         # The string that is complete first wins, whatever the token boundaries; of two that end together, the longer.
         met = [(start + len(stop), start, stop) for stop in self._stop if (start := text.find(stop)) >= 0]
         if met:

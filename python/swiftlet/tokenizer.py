@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ import tokenizers
 
 from swiftlet import _core
 from swiftlet.models import read_json
+
+_PIECE = 65_536  # characters
 
 
 class Tokenizer:
@@ -64,12 +67,15 @@ class Tokenizer:
 
     def encode(self, text: str) -> list[int]:
         """Ids of a text, nothing added. Raises InputError for text with lone surrogates, which no file can hold."""
-        try:
-            text.encode("utf-8")
-        except UnicodeEncodeError as error:
-            what = f"the text is not valid Unicode: character {error.start} is half a surrogate pair"
-            raise _core.InputError(what) from error
-        return self._tokenizer.encode(text, add_special_tokens=False).ids
+        _check_unicode(text)
+        # Unlike encode(), this lets other threads run meanwhile.
+        return self._tokenizer.encode_batch([text], add_special_tokens=False)[0].ids
+
+    def has_more_than(self, count: int, text: str) -> bool:
+        """Whether a text has more tokens than that, give or take a few: takes no more time and memory than they do."""
+        _check_unicode(text)
+        pieces = (text[at : at + _PIECE] for at in range(0, len(text), _PIECE))
+        return any(total > count for total in accumulate(len(self.encode(piece)) for piece in pieces))
 
     def decode(self, ids: Sequence[int], *, skip_special: bool = True) -> str:
         """Text of ids. Bytes that are no UTF-8 become U+FFFD; ids without a token are skipped."""
@@ -81,6 +87,14 @@ class Tokenizer:
         if id not in self._bytes:
             self._bytes[id] = _to_bytes(self._tokenizer.id_to_token(id) or "")
         return self._bytes[id]
+
+
+def _check_unicode(text: str) -> None:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        what = f"the text is not valid Unicode: character {error.start} is half a surrogate pair"
+        raise _core.InputError(what) from error
 
 
 def _byte_alphabet() -> dict[str, int]:

@@ -300,6 +300,7 @@ class ToolCallParser:
     def _members(self, schema: Any, *, wrapped: bool) -> Generator[tuple[str, Any] | None, None, None]:
         """Parameters with their values, to the end of the function; each name once."""
         given: set[str] = set()
+        strayed = False  # something stood there that is no parameter
         while True:
             self._take_space()
             if self._buffer.startswith(_END_FUNCTION):
@@ -314,7 +315,7 @@ class ToolCallParser:
                 if value is not None and name not in given:
                     yield name, typed_value(value, property_schema(schema, name), schema)
                 given.add(name)
-            elif self._buffer.startswith("{") and not given:
+            elif self._buffer.startswith("{") and not given and not strayed:
                 for name, value in self._fit((yield from self._json_body()), schema).items():
                     yield name, value
                     given.add(name)
@@ -323,7 +324,7 @@ class ToolCallParser:
             elif not self._final and (not self._buffer or _becomes_tag(self._buffer)):
                 yield None
             else:
-                # Something that is no parameter.
+                strayed = True
                 following = self._buffer.find("<", 1)
                 self._take(following if following > 0 else len(self._buffer))
 
@@ -399,6 +400,11 @@ class ToolCallParser:
         value = self._take(after)[:end]
         value = value.removeprefix("\r\n") if value.startswith("\r") else value.removeprefix("\n")
         return value.removesuffix("\r\n") if value.endswith("\r\n") else value.removesuffix("\n")
+
+
+def is_parameter_name(name: str) -> bool:
+    """Whether a parameter in XML form can have this name."""
+    return re.fullmatch(_NAME, f"{name}>") is not None and _clean(name) == name
 
 
 def _clean(name: str) -> str:

@@ -124,6 +124,39 @@ def test_text_parameters_are_free(compiler, engine):
     assert accepts(compiler, compiler.function_call([tool], form="xml"), call, engine)
 
 
+FREE = {
+    "name": "f",
+    "parameters": {"properties": {"a": {"type": "string"}, "b": {"type": "integer"}}, "required": ["a", "b"]},
+}
+
+
+@pytest.mark.parametrize("value", ["", "\n", "x", "a\n<parameter=c>", "</function>\n</tool"])
+def test_text_ends_where_the_parser_ends_it(compiler, engine, value):
+    call = f"<tool_call>\n<function=f>\n<parameter=a>\n{value}</parameter>\n"
+    rest = "<parameter=b>\n5\n</parameter>\n</function>\n</tool_call>"
+    assert accepts(compiler, compiler.function_call([FREE], form="xml"), call + rest, engine)
+    # What the parser would take for another parameter, or for the end of the call, is no text.
+    for tail in ("<parameter=c>\n1\n</parameter>\n", "</function>\n</tool_call>\n"):
+        assert not accepts(compiler, compiler.function_call([FREE], form="xml"), call + tail + rest, engine)
+
+
+@pytest.mark.parametrize(("value", "fits"), [("x", True), ("1", True), ("null", True), ("2", False), ("y", False)])
+def test_values_of_several_types(compiler, engine, value, fits):
+    for schema in ({"enum": ["x", 1, None]}, {"const": value if fits else "x"}):
+        tool = {"name": "f", "parameters": {"properties": {"a": schema}, "required": ["a"]}}
+        call = f"<tool_call>\n<function=f>\n<parameter=a>\n{value}\n</parameter>\n</function>\n</tool_call>"
+        assert accepts(compiler, compiler.function_call([tool], form="xml"), call, engine) == fits
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{"properties": [1]}, {"properties": {"a": {}}, "required": 5}, {"properties": {"a>b": {}}}],
+)
+def test_parameters_that_are_no_schema(compiler, parameters):
+    with pytest.raises(InputError, match=r"no JSON schema|cannot be written"):
+        compiler.function_call([{"name": "f", "parameters": parameters}], form="xml")
+
+
 def test_the_grammar_begins_after_the_thoughts(compiler, engine):
     constraint = compiler.json_schema(SCHEMA, in_thoughts=True)
     assert constraint.mask() is None

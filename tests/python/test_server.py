@@ -16,11 +16,13 @@ from contextlib import closing
 from urllib.parse import urlsplit
 
 import pytest
+from pydantic import ValidationError
 
 import fake_core
 import swiftlet
 from http_server import serving, wait_until
 from swiftlet.grammar import BYTES_PER_TOKEN
+from swiftlet.server.chat_schema import ChatRequest
 from swiftlet.server.queue import QueueFull, TurnQueue
 
 IM_END = 450
@@ -492,6 +494,38 @@ def test_bad_requests(engine, path, body, status, words):
         error = json.loads(answer)["error"]
         assert (got, words in error["message"]) == (status, True), error
         assert request(address, "/health")[0] == 200
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"messages": [1] * 1000},
+        {"messages": [{"role": "user", "content": [1] * 1000}]},
+        {"stop": [1] * 1000},
+        {"logit_bias": {f"x{i}": 1 for i in range(5000)}},
+        {"modalities": [1] * 1000},
+    ],
+)
+def test_many_mistakes_are_not_all_listed(wrong):
+    with pytest.raises(ValidationError) as caught:
+        ChatRequest.model_validate({"model": "m", "messages": HI, **wrong})
+    assert caught.value.error_count() < 10
+
+
+def test_a_prompt_that_is_far_too_long_is_not_tokenized_to_its_end(engine, monkeypatch):
+    encode, seen = swiftlet.Tokenizer.encode, []
+
+    def count(self, text):
+        seen.append(len(text))
+        return encode(self, text)
+
+    monkeypatch.setattr(swiftlet.Tokenizer, "encode", count)
+    with pytest.raises(swiftlet.InputError, match="more than 8192 tokens and the context is 4096"):
+        engine.generate("word " * 1_000_000)
+    assert sum(seen) < 500_000
+    # A long text that fits all the same is read as it is.
+    monkeypatch.setattr(engine._encode, "_context", 20_000)
+    assert engine.encode("word " * 10_000, raw=True) == encode(engine.tokenizer, "word " * 10_000)
 
 
 def test_a_large_body_without_a_length(engine):

@@ -115,3 +115,12 @@ def test_stop_strings_do_not_count_in_thoughts():
     assert stream.stopped == "\n\nw"
     stream = TextStream(TOKENIZER, ["x"], in_thoughts=True)
     assert "".join(map(stream.push, TOKENIZER.encode("a </thi"))) + stream.finish() == "a </thi"
+
+
+def test_stop_strings_do_not_count_in_the_line_breaks_behind_thoughts():
+    text = "Hm.\n</think>\n\nHello\nworld"
+    for pieces in ([text], list(text)):
+        ids = [id for piece in pieces for id in TOKENIZER.encode(piece)]
+        stream = TextStream(TOKENIZER, ["\n"], in_thoughts=True)
+        assert "".join(map(stream.push, ids)) + stream.finish() == "Hm.\n</think>\n\nHello"
+        assert stream.stopped == "\n"

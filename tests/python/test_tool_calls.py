@@ -248,6 +248,11 @@ def test_any_split_gives_the_same(cut_answer, cut, begun):
     assert parse(list(answer), cut=cut, begun=begun) == whole
 
 
+def test_braces_behind_something_that_is_no_parameter_are_no_arguments():
+    answer = "<function=weather>5{<tool_call>"
+    assert parse(list(answer)) == parse(answer) == ("<tool_call>", [("weather", {})], "")
+
+
 @settings(max_examples=200, deadline=None)
 @given(
     st.dictionaries(st.sampled_from(["city", "b", "c"]), st.text(max_size=40), max_size=3),

@@ -230,9 +230,13 @@ class Answers:
         """Takes seconds and memory with a large vocabulary. The experts give it up first: the ceiling holds."""
         from swiftlet.grammar import BYTES_PER_TOKEN, GrammarCompiler
 
-        config = self.engine.config
-        self.engine.set_memory(self.engine.plan["ceiling"] - BYTES_PER_TOKEN * config["vocab_size"])
-        return GrammarCompiler(self.engine.tokenizer, config["vocab_size"], config["eos_token_ids"])
+        config, ceiling = self.engine.config, self.engine.plan["ceiling"]
+        self.engine.set_memory(ceiling - BYTES_PER_TOKEN * config["vocab_size"])
+        try:
+            return GrammarCompiler(self.engine.tokenizer, config["vocab_size"], config["eos_token_ids"])
+        except BaseException:
+            self.engine.set_memory(ceiling)
+            raise
 
     # In the thread that answers
 

@@ -4,14 +4,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from swiftlet.server.chat_schema import MAX_MESSAGES, MAX_TOOLS, FunctionName, Lenient, StopString
+from swiftlet.server.chat_schema import MAX_MESSAGES, MAX_TOOLS, Entries, FunctionName, Lenient, Parts, StopString
 
 
 class AnthropicMessage(Lenient):
     """A turn: text, or a list of blocks."""
 
     role: Literal["user", "assistant", "system"]
-    content: str | list[dict[str, Any]]
+    content: str | Parts
 
 
 class AnthropicTool(Lenient):
@@ -54,9 +54,9 @@ class PromptRequest(Lenient):
     """What the prompt is made of; all that /v1/messages/count_tokens takes."""
 
     model: str
-    messages: Annotated[list[AnthropicMessage], Field(min_length=1, max_length=MAX_MESSAGES)]
-    system: str | list[dict[str, Any]] | None = None
-    tools: Annotated[list[AnthropicTool], Field(max_length=MAX_TOOLS)] | None = None
+    messages: Annotated[Entries[AnthropicMessage], Field(min_length=1, max_length=MAX_MESSAGES)]
+    system: str | Parts | None = None
+    tools: Annotated[Entries[AnthropicTool], Field(max_length=MAX_TOOLS)] | None = None
     tool_choice: ToolChoice | None = None
     thinking: Thinking | None = None
 
@@ -69,6 +69,6 @@ class MessagesRequest(PromptRequest):
     temperature: Annotated[float, Field(ge=0, le=100)] | None = None
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
     top_k: Annotated[int, Field(ge=0)] | None = None
-    stop_sequences: Annotated[list[StopString], Field(max_length=16)] | None = None
+    stop_sequences: Annotated[Entries[StopString], Field(max_length=16)] | None = None
     output_config: OutputConfig | None = None
     output_format: OutputFormat | None = None

@@ -4,12 +4,18 @@ Fields of OpenAI's API that make no difference here are taken and ignored; what 
 are top_k, min_p, repetition_penalty, ignore_eos, enable_thinking and chat_template_kwargs, as in other local servers.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, field_validator
 
 MAX_MESSAGES = 20_000
 MAX_TOOLS = 512
+_MAX_BIASES = 4096
+
+Entry = TypeVar("Entry")
+# The first entry that is wrong ends the work: to list millions of them would take gigabytes.
+Entries = Annotated[list[Entry], Field(fail_fast=True)]
+Parts = Annotated[list[dict[str, Any]], Field(fail_fast=True, max_length=MAX_MESSAGES)]
 
 FunctionName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.:/-]{1,128}$")]
 StopString = Annotated[str, StringConstraints(min_length=1, max_length=1024)]
@@ -42,9 +48,9 @@ class Message(Lenient):
     """A message of the conversation so far."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
-    content: str | list[dict[str, Any]] | None = None
+    content: str | Parts | None = None
     name: str | None = None
-    tool_calls: list[ToolCall] | None = None
+    tool_calls: Annotated[Entries[ToolCall], Field(max_length=MAX_MESSAGES)] | None = None
     tool_call_id: str | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
@@ -102,6 +108,13 @@ class StreamOptions(Lenient):
     include_obfuscation: bool = False
 
 
+def _few(biases: Any) -> Any:
+    """Checked before each of them is."""
+    if isinstance(biases, dict) and len(biases) > _MAX_BIASES:
+        raise ValueError(f"there may be {_MAX_BIASES} of them at most")
+    return biases
+
+
 class SamplingRequest(BaseModel):
     """What both kinds of completions take."""
 
@@ -118,11 +131,11 @@ class SamplingRequest(BaseModel):
     repetition_penalty: Annotated[float, Field(gt=0, le=100)] | None = None
     presence_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
     frequency_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
-    logit_bias: (
-        Annotated[dict[NonNegative, Annotated[float, Field(ge=-100, le=100)]], Field(max_length=4096)] | None
-    ) = None
+    logit_bias: Annotated[dict[NonNegative, Annotated[float, Field(ge=-100, le=100)]], BeforeValidator(_few)] | None = (
+        None
+    )
     seed: Annotated[int, Field(ge=-(2**63), lt=2**64)] | None = None
-    stop: StopString | Annotated[list[StopString], Field(max_length=16)] | None = None
+    stop: StopString | Annotated[Entries[StopString], Field(max_length=16)] | None = None
     n: int | None = None
     ignore_eos: bool | None = None
     user: str | None = None
@@ -138,12 +151,12 @@ class SamplingRequest(BaseModel):
 class ChatRequest(SamplingRequest):
     """A request to /v1/chat/completions."""
 
-    messages: Annotated[list[Message], Field(min_length=1, max_length=MAX_MESSAGES)]
+    messages: Annotated[Entries[Message], Field(min_length=1, max_length=MAX_MESSAGES)]
     max_completion_tokens: Annotated[int, Field(ge=1)] | None = None
     logprobs: bool | None = None
     top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
     response_format: ResponseFormat | None = None
-    tools: Annotated[list[Tool], Field(max_length=MAX_TOOLS)] | None = None
+    tools: Annotated[Entries[Tool], Field(max_length=MAX_TOOLS)] | None = None
     tool_choice: Literal["none", "auto", "required"] | NamedTool | None = None
     parallel_tool_calls: bool | None = None
     reasoning_effort: Effort | None = None
@@ -158,14 +171,14 @@ class ChatRequest(SamplingRequest):
     prompt_cache_retention: str | None = None
     verbosity: str | None = None
     prediction: dict[str, Any] | None = None
-    modalities: list[Literal["text"]] | None = None
+    modalities: Entries[Literal["text"]] | None = None
     cache_prompt: bool | None = None
 
 
 class CompletionRequest(SamplingRequest):
     """A request to /v1/completions. A prompt is text or token ids."""
 
-    prompt: str | list[str] | list[int] | list[list[int]]
+    prompt: str | Entries[str] | Entries[int] | Entries[Entries[int]]
     logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
     echo: bool | None = None
     best_of: int | None = None

@@ -15,6 +15,7 @@ _LONG = 256 * 1024  # bytes; parsing more would hold up the others
 # Where a value can have several forms, pydantic also says which one it tried.
 _FIELD = re.compile("[a-z_]+")
 _TYPES = ("str", "int", "float", "bool", "dict", "list")
+_MAX_FIELDS = 256  # of a request, known or not
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -51,6 +52,8 @@ def _parse(body: bytes, model: type[Model]) -> Model:
         raise ApiError(400, f"the body is not valid JSON: {error}") from None
     if not isinstance(value, dict):
         raise ApiError(400, "the body must be a JSON object")
+    if len(value) > _MAX_FIELDS:
+        raise ApiError(400, f"the body has {len(value)} fields; {_MAX_FIELDS} are the most")
     try:
         return model.model_validate(value)
     except ValidationError as error:
@@ -60,8 +63,9 @@ def _parse(body: bytes, model: type[Model]) -> Model:
 
 
 def _refusal(error: ValidationError) -> ApiError:
-    """The first thing that is wrong, and where."""
-    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    """The first thing that is wrong, and where. That a value is not of another type that it may have says less."""
+    errors = error.errors(include_url=False, include_context=False, include_input=False)
+    first = next((error for error in errors if not error["type"].endswith("_type")), errors[0])
     param = ""
     for part in first["loc"]:
         if isinstance(part, int):

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
-from swiftlet.server.chat_schema import MAX_MESSAGES, MAX_TOOLS, Effort, FunctionName, Lenient
+from swiftlet.server.chat_schema import MAX_TOOLS, Effort, Entries, FunctionName, Lenient, Parts
 
 
 class ResponsesTool(Lenient):
@@ -22,7 +22,7 @@ class ResponsesChoice(Lenient):
     type: str
     name: str | None = None
     mode: Literal["auto", "required"] | None = None
-    tools: list[dict[str, Any]] | None = None
+    tools: Parts | None = None
 
 
 class TextFormat(Lenient):
@@ -48,7 +48,7 @@ class ResponsesRequest(Lenient):
     """A request to /v1/responses."""
 
     model: str
-    input: str | Annotated[list[dict[str, Any]], Field(max_length=MAX_MESSAGES)]
+    input: str | Parts
     instructions: str | None = None
     previous_response_id: str | None = None
     store: bool | None = None
@@ -56,7 +56,7 @@ class ResponsesRequest(Lenient):
     max_output_tokens: Annotated[int, Field(ge=1)] | None = None
     temperature: Annotated[float, Field(ge=0, le=100)] | None = None
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
-    tools: Annotated[list[ResponsesTool], Field(max_length=MAX_TOOLS)] | None = None
+    tools: Annotated[Entries[ResponsesTool], Field(max_length=MAX_TOOLS)] | None = None
     tool_choice: Literal["none", "auto", "required"] | ResponsesChoice | None = None
     parallel_tool_calls: bool | None = None
     reasoning: ReasoningOptions | None = None
