@@ -41,6 +41,7 @@ class PromptOptions(TypedDict, total=False):
 Boundary = tuple[int, bool]
 """Tokens of a prompt up to the end of a message, and whether a later end will soon serve as well."""
 
+_LEAST_COUNTED = 65_536  # tokens of a prompt that are counted exactly, however small the context
 _LEAST_HEAD = 256  # tokens: what a shorter first message costs is less than what its state takes from others
 
 
@@ -58,7 +59,7 @@ class PromptEncoder:
 
     def __call__(self, prompt: Prompt, options: PromptOptions) -> list[int]:
         """Token ids of a prompt, at least one. Raises InputError if it is empty or malformed, PromptTooLong for text
-        with more than twice the tokens of the context."""
+        with far more tokens than the context."""
         entries = prompt if isinstance(prompt, str) else _entries(prompt)
         if not len(entries):
             raise _core.InputError("the prompt is empty")
@@ -82,8 +83,8 @@ class PromptEncoder:
 
     def _encode(self, text: str) -> list[int]:
         """Token ids of a text, but only if they are few enough: others could take gigabytes before they are refused."""
-        most = 2 * self._context
-        if len(text) > self._context and self._tokenizer.has_more_than(most, text):
+        most = max(2 * self._context, _LEAST_COUNTED)
+        if len(text) > most // 4 and self._tokenizer.has_more_than(most, text):
             raise PromptTooLong(f"more than {most}", self._context)
         return self._tokenizer.encode(text)
 
