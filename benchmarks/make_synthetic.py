@@ -64,8 +64,9 @@ class Output:
     def close(self) -> str:
         """Leaves the file on disk and not in the page cache. Returns its hash, or ""."""
         self._flush()
-        os.fdatasync(self._file.fileno())
-        os.posix_fadvise(self._file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        os.fsync(self._file.fileno())
+        if hasattr(os, "posix_fadvise"):  # not on macOS
+            os.posix_fadvise(self._file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
         self._file.close()
         return self._hash.hexdigest() if self._hash else ""
 

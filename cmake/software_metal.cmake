@@ -39,5 +39,5 @@ if(SWIFTLET_TESTS)
   add_test(NAME swiftlet_metal_tests COMMAND swiftlet_metal_tests)
   # The tests of the kernels are defined after this file: the same program, on this device.
   add_test(NAME swiftlet_gpu_tests_on_metal COMMAND swiftlet_gpu_tests)
-  set_tests_properties(swiftlet_gpu_tests_on_metal PROPERTIES ENVIRONMENT SWIFTLET_GPU_DEVICE=metal)
+  set_tests_properties(swiftlet_gpu_tests_on_metal PROPERTIES ENVIRONMENT "SWIFTLET_GPU_DEVICE=metal;SOFTWARE_METAL_LEAKS=1")
 endif()

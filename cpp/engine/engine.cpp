@@ -382,11 +382,16 @@ void Engine::feed(Session& session, std::span<const int32_t> ids, const ReadLogi
       if (hooks.after_route) hooks.after_route(layer, routes);
     };
   model_->set_prefetch(prefetch_.on());
-  model_->forward(session.state_, ids, all, copies);
-  if (read)
-    read(int(ids.size()) - 1, all);
-  else
-    model_->finish(all);
+  try {
+    model_->forward(session.state_, ids, all, copies);
+    if (read)
+      read(int(ids.size()) - 1, all);
+    else
+      model_->finish(all);
+  } catch (...) {
+    model_->abandon();  // before somebody clears or frees the state
+    throw;
+  }
   if (trace_) trace_->end_chunk(int(ids.size()));
   session.tokens_.insert(session.tokens_.end(), ids.begin(), ids.end());
   session.valid_ = true;

@@ -127,7 +127,7 @@ struct ExpertStore::Impl {
   Policy policy;
   std::vector<Expert> experts;                        // by key
   std::vector<int> resident;                          // by layer: experts in slots
-  std::vector<uint64_t> moves;                        // by layer: how often that changed, or one of their slots
+  std::vector<uint64_t> moves;                        // by layer: how often that, a slot or its memory changed
   std::vector<std::vector<const std::byte*>> tables;  // by layer: of hold()
   std::vector<uint64_t> table_moves;                  // by layer: `moves` when the table was made
   bool holding = false;                               // nothing leaves the pool
@@ -258,8 +258,10 @@ void ExpertStore::Impl::trim() {
     const auto end = occupied.lower_bound(segment.base + segment.slots * slot_bytes);
     // Not even the rest of it may be in use: a GPU unmaps the whole segment for a moment.
     if (std::any_of(occupied.lower_bound(segment.base), end, in_use)) continue;
-    for (auto it = occupied.lower_bound(segment.base + keep * slot_bytes); it != end; ++it)
-      homeless.push_back(it->second);
+    const auto cut_from = occupied.lower_bound(segment.base + keep * slot_bytes);
+    // A GPU sees what stays at another address, or through another buffer.
+    for (auto it = occupied.lower_bound(segment.base); it != cut_from; ++it) ++moves[it->second / expert_count];
+    for (auto it = cut_from; it != end; ++it) homeless.push_back(it->second);
     memory.withdraw(segment, keep);
     cuts.emplace_back(segment, keep);
     excess -= std::min(excess, segment.slots - keep);

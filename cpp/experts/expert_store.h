@@ -55,7 +55,8 @@ struct ReadyExpert {
   const std::byte* slot;
 };
 
-// The slots of all experts of a layer, by id. The version is another one when they are others.
+// The slots of all experts of a layer, by id. The version, never 0, is another one when they are others or their memory
+// was added anew.
 struct ResidentLayer {
   std::span<const std::byte* const> slots;
   uint64_t version;

@@ -64,12 +64,16 @@ Model::Model(const ModelConfig& config, const ModelWeights& weights, Backend& ba
   backend_.reserve(max_tokens);
 }
 
-// After an error there may still be something queued that uses slots.
-Model::~Model() {
+Model::~Model() { abandon(); }
+
+void Model::abandon() {
   try {
     backend_.finish();
   } catch (const std::exception&) {  // the device has failed: nothing of it runs any more
   }
+  request_.reset();
+  if (!followed_.empty()) store_.release_held();
+  followed_.clear();
 }
 
 void Model::forward(ModelState& state, std::span<const int32_t> ids, const ForwardHooks& hooks,

@@ -54,6 +54,9 @@ class Model {
   // routes of layers that were followed without a wait are not reported to hooks.after_route.
   void finish(const ForwardHooks& hooks = {});
 
+  // After an error of the methods above: waits for what they queued, which uses the state and the slots, and drops it.
+  void abandon();
+
   // In decode: reads the experts that the next layer is likely to choose while this one computes.
   void set_prefetch(bool on) { prefetch_ = on; }
 

@@ -59,10 +59,11 @@ static void* relieve(void* engine) {
 }
 
 int main(int argc, char** argv) {
-  if (argc != 2) return 2;
+  if (argc != 2 && argc != 3) return 2;
   check_errors(argv[1]);
 
-  swiftlet_options options = {.memory = (uint64_t)1 << 30, .context = 256, .backend = "cpu", .threads = 2};
+  const char* backend = argc == 3 ? argv[2] : "cpu";
+  swiftlet_options options = {.memory = (uint64_t)1 << 30, .context = 256, .backend = backend, .threads = 2};
   swiftlet_engine* engine = NULL;
   swiftlet_session* session = NULL;
   CHECK(swiftlet_engine_open(argv[1], &options, &engine) == SWIFTLET_OK);

@@ -707,6 +707,21 @@ TEST_CASE("a layer's version changes with its slots") {
   for (int e = 0; e < 2; ++e) CHECK(holds_blob(0, e, second->slots[size_t(e)], kStride));
 }
 
+TEST_CASE("a layer's version changes when the memory that it lies in is cut, though its slots stay") {
+  // A GPU has the rest of the memory at another address.
+  Bench bench(2, 4, 8);
+  for (int layer = 0; layer < 2; ++layer) take(*bench.store, layer, {0, 1, 2, 3}, false);
+  take(*bench.store, 0, {0, 1, 2, 3}, false);  // the hot ones
+  const auto first = bench.store->hold(0);
+  REQUIRE(first);
+  bench.store->release_held();
+  bench.store->set_budget(6 * kStride);
+  const auto second = bench.store->hold(0);
+  REQUIRE(second);
+  for (int e = 0; e < 4; ++e) CHECK(second->slots[size_t(e)] == first->slots[size_t(e)]);
+  CHECK(second->version != first->version);
+}
+
 TEST_CASE("with a finish, what was handed out stays pinned until its slot is needed") {
   Bench bench(1, 8, 3, 1, 3);
   take(*bench.store, 0, {0, 1, 2}, false);

@@ -5,11 +5,16 @@ is theirs. Tolerances are those of the fixtures, as for the CPU. On one GPU, cac
 experts arrive change no bit.
 """
 
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+
+import counting_model
 from reference import NAMES, forward
 from swiftlet import _core
 from test_reference import Container, assert_same_bits, container, run, tolerance
@@ -114,6 +119,27 @@ def test_chunks_agree(container: Container, name: str, backend: str) -> None:
         np.testing.assert_allclose(pieces["logits"], whole["logits"], rtol=0, atol=tolerance(info))
 
 
+@pytest.mark.parametrize("backend", GPUS)
+@pytest.mark.parametrize("name", NAMES[:2])
+def test_layers_of_a_pass_that_was_cut_off_are_waited_for(container: Container, name: str, backend: str) -> None:
+    """What they queued uses the state, which may be cleared or freed at once, and must not write to it later."""
+    tokens = forward(name)[0]["short.tokens"].tolist()
+    engine = _core.Engine(container(name), backend=backend, kv="f32", context=512)
+    want = engine.forward(engine.session(), tokens)["logits"]
+    for again in ("reset", "another session"):
+        asked = [False, True]  # before the first layer, and before the second
+        session = engine.session()
+        with pytest.raises(_core.CancelledError):
+            engine.forward(session, tokens[::-1], interrupt=lambda asked=asked: asked.pop(0))
+        if again == "reset":
+            session.reset()
+        else:
+            del session
+            session = engine.session()
+        got = engine.forward(session, tokens)["logits"]
+        np.testing.assert_array_equal(got.view(np.uint32), want.view(np.uint32))
+
+
 def token_counts(engine: _core.Engine, session: _core.Session, token: int) -> dict[str, int]:
     """What one decoded token adds to the counters."""
     before = engine.stats
@@ -143,3 +169,56 @@ def test_a_resident_model_decodes_with_one_wait(container: Container, name: str,
     counts = token_counts(cold, session, 2)
     assert counts["misses"] > 0
     assert counts["waits"] <= layers + 1
+
+
+# The structure of Qwen3.6-35B-A3B
+
+MOST_DISPATCHES = 600  # of a decoded token
+
+
+@pytest.fixture(scope="module")
+def counting(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("counting") / "35b.qpack"
+    counting_model.write(folder)
+    return str(folder)
+
+
+@pytest.mark.parametrize("backend", GPUS)
+def test_a_token_of_the_35b_takes_one_wait_when_all_is_resident(counting: str, backend: str) -> None:
+    engine = _core.Engine(counting, backend=backend, context=256, threads=2)
+    session = engine.session()
+    engine.forward(session, list(range(counting_model.GROUPS)))  # each expert of each layer once
+    assert engine.stats["pool_bytes"] == engine.plan["experts_total"] * engine.stats["slot_bytes"]
+    params = _core.SamplingParams()
+    params.temperature, params.max_tokens, params.ignore_eos = 0.0, 3, True
+    generation = engine.generate(session, [3], params)
+    tokens = [generation.next().id]
+    before = engine.stats
+    tokens += [generation.next().id]
+    after = engine.stats
+    assert tokens == [4, 5]
+    assert after["misses"] == before["misses"]
+    assert after["waits"] - before["waits"] == 1
+    assert after["dispatches"] - before["dispatches"] <= MOST_DISPATCHES
+
+
+@pytest.mark.parametrize("backend", GPUS)
+def test_a_token_of_the_35b_takes_one_wait_a_layer_when_it_streams(counting: str, backend: str) -> None:
+    layers, k = counting_model.SHAPE.num_hidden_layers, counting_model.SHAPE.num_experts_per_tok
+    engine = _core.Engine(counting, backend=backend, context=256, threads=2, pool_slots=layers * (k + 2))
+    session = engine.session()
+
+    def decode(token: int) -> dict[str, int]:
+        before = engine.stats
+        out = engine.forward(session, [token])
+        assert out["logits"].argmax() == (token + 1) % counting_model.GROUPS
+        return {key: engine.stats[key] - before[key] for key in ("dispatches", "waits", "hits", "misses")}
+
+    # None is there; all but one are; none is, and others make way.
+    for token, hits in ((3, 0), (counting_model.GROUPS + 3, k - 1), (20, 0)):
+        counts = decode(token)
+        assert (counts["hits"], counts["misses"]) == (layers * hits, layers * (k - hits))
+        assert counts["waits"] == layers + 1
+        # Experts that come one by one from a slow disk are computed one by one, with two dispatches each. One is in the
+        # bound.
+        assert counts["dispatches"] <= MOST_DISPATCHES + 2 * layers * (k - hits - 1)

@@ -15,7 +15,8 @@
 namespace software_metal {
 
 // What was reported since the last call, in order. From any thread. A program that ends with reports that were not
-// taken ends with exit status 70.
+// taken ends with exit status 70. With SOFTWARE_METAL_LEAKS in the environment what is alive at its end is reported
+// too.
 std::vector<std::string> take_reports();
 
 // Objects that were made and not released yet, by class; the device, which lives forever, is not counted.

@@ -111,22 +111,24 @@ void tile_pairs(Gpu& gpu, const MlpWeights& w, const Batch& batch, int tokens) {
 
 void place_experts(Gpu& gpu, int layer, std::span<const std::byte* const> slots, uint64_t version) {
   LayerSlots& known = gpu.layer_slots[size_t(layer)];
-  if (known.version == version && !known.memories.empty()) return;
+  if (known.version == version) return;
   // Nothing that is queued reads this layer's places: earlier chunks have been waited for.
-  known = {version, {}};
+  LayerSlots now{version, {}};
   std::vector<uint64_t> addresses;
   for (const std::byte* slot : slots) {
     const MemoryMap::Place place = gpu.memory.find(slot);
     addresses.push_back(place.memory->address() + place.offset);
-    if (std::ranges::find(known.memories, place.memory) == known.memories.end()) known.memories.push_back(place.memory);
+    if (std::ranges::find(now.memories, place.memory.get()) == now.memories.end())
+      now.memories.push_back(place.memory.get());
   }
   const uint64_t first = uint64_t(layer) * uint64_t(gpu.config.num_experts) * sizeof(uint64_t);
   gpu.device.write(*gpu.scratch.slot_table, first, addresses.data(), addresses.size() * sizeof(uint64_t));
+  known = std::move(now);
 }
 
 void routed_experts(Gpu& gpu, const MlpWeights& expert, int tokens) {
   check_experts(expert);
-  for (const auto& memory : gpu.layer_slots[size_t(gpu.layer)].memories) gpu.device.use(*memory);
+  for (const Memory* memory : gpu.layer_slots[size_t(gpu.layer)].memories) gpu.device.use(*memory);
   const Binding slots = in(*gpu.scratch.expert_slots);
   vector_pairs(gpu, expert, kRouted, slots, slots, uint32_t(tokens * gpu.config.num_experts_per_tok));
 }

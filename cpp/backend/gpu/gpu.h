@@ -29,9 +29,10 @@ enum class Residual : uint8_t {
 };
 
 // Of a layer whose experts are all resident: which places scratch.slot_table has of it, and the memories they lie in.
+// Not shared: what the pool gives back would stay. While the version is the same, they are there.
 struct LayerSlots {
   uint64_t version = 0;
-  std::vector<std::shared_ptr<const Memory>> memories;
+  std::vector<const Memory*> memories;
 };
 
 // A pipeline that was asked for before: its kernel's name, by address, and the values of its constants.

@@ -78,9 +78,7 @@ class DeviceSlots final : public SlotHeap {
 class GpuBackend final : public Backend {
  public:
   GpuBackend(const ModelConfig& config, std::unique_ptr<Device> device)
-      : device_(std::move(device)), gpu_{.config = config, .device = *device_} {
-    gpu_.layer_slots.resize(size_t(config.num_hidden_layers));
-  }
+      : device_(std::move(device)), gpu_{.config = config, .device = *device_} {}
 
   std::string description() const override { return device_->description(); }
 
@@ -111,6 +109,7 @@ class GpuBackend final : public Backend {
     gpu_.scratch = make_scratch(gpu_.config, max_tokens, *device_);
     gpu_.max_tokens = max_tokens;
     gpu_.rotary_position = -1;
+    gpu_.layer_slots.assign(size_t(gpu_.config.num_hidden_layers), {});
   }
   size_t scratch_bytes(int max_tokens) const override { return gpu::scratch_bytes(gpu_.config, max_tokens); }
 

@@ -111,13 +111,10 @@ kernel void misaligned(device float* x [[buffer(0)]], uint tid [[thread_position
   }
 }
 
+// Wherever the compiler puts the array, one of the two is misaligned.
 kernel void misaligned_threadgroup_memory(device float* x [[buffer(0)]], uint tid [[thread_position_in_grid]]) {
-  threadgroup float a[1], b[4], c[1], d[4];
-  a[0] = 0.0f;
-  c[0] = 0.0f;
+  threadgroup float a[8];
   if (tid == 0) {
-    *(threadgroup float4*)b = float4(1.0f);
-    *(threadgroup float4*)d = float4(1.0f);
+    x[0] = ((threadgroup float4*)a)->x + ((threadgroup float4*)(a + 1))->x;
   }
-  x[0] = a[0] + b[0] + c[0] + d[0];
 }
