@@ -204,8 +204,7 @@ struct AttendArgs {
 struct RouterArgs {
   uint experts, experts_per_token;
   uint stride;
-  uint normalise;     // norm_topk_prob
-  uint first_expert;  // of the layer, in the table of addresses
+  uint normalise;  // norm_topk_prob
 };
 
 // head.metal

@@ -12,7 +12,7 @@ kernel void route(const device float* logits [[buffer(0)]],  // [T, experts], st
                   device float* top_weights [[buffer(2)]],
                   device uint* experts [[buffer(3)]],        // [T, k], the same by rising id
                   device float* weights [[buffer(4)]],
-                  const device ulong* table [[buffer(5)]],   // addresses of all experts' slots, where they are known
+                  const device ulong* table [[buffer(5)]],   // [experts]: addresses of their slots, where they are known
                   device ulong* slots [[buffer(6)]],         // [T, k]: those of `experts`
                   constant RouterArgs& a [[buffer(7)]],
                   uint token [[threadgroup_position_in_grid]],
@@ -81,6 +81,6 @@ kernel void route(const device float* logits [[buffer(0)]],  // [T, experts], st
     top_weights[out + lane] = weight;
     experts[out + rank] = chosen[lane];
     weights[out + rank] = weight;
-    slots[out + rank] = table[a.first_expert + chosen[lane]];
+    slots[out + rank] = table[chosen[lane]];
   }
 }

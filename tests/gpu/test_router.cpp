@@ -16,7 +16,6 @@ struct Routes {
   std::vector<uint64_t> slots;
 };
 
-constexpr uint32_t kFirstExpert = 3;  // in the table, after those of another layer
 // The address that the table has for an expert.
 uint64_t address_of(uint32_t expert) { return (uint64_t(expert) << 33) + 7; }
 
@@ -28,8 +27,8 @@ Routes route(Device& device, const std::vector<float>& logits, const RouterArgs&
              top_weights = upload(device, std::vector<float>(pairs, -7)),
              weights = upload(device, std::vector<float>(pairs, -7)),
              slots = upload(device, std::vector<uint64_t>(pairs, 1));
-  std::vector<uint64_t> table(kFirstExpert + a.experts, 5);
-  for (uint32_t e = 0; e < a.experts; ++e) table[kFirstExpert + e] = address_of(e);
+  std::vector<uint64_t> table(a.experts);
+  for (uint32_t e = 0; e < a.experts; ++e) table[e] = address_of(e);
   const auto table_memory = upload(device, table);
   run(device, {"router", "route"}, {},
       {{memory.get()},
@@ -87,7 +86,7 @@ TEST_CASE("route: the k most probable experts in both orders, with and without n
                                        Case{512, 10}, Case{515, 32}, Case{1000, 16}}) {
         CAPTURE(experts);
         CAPTURE(k);
-        const RouterArgs a{experts, k, experts + 1, normalise, kFirstExpert};
+        const RouterArgs a{experts, k, experts + 1, normalise};
         std::vector<float> logits = random_floats(size_t(3) * a.stride, experts);
         for (float& v : logits) v *= 3;
         check_routes(route(device, logits, a), logits, a);
@@ -97,7 +96,7 @@ TEST_CASE("route: the k most probable experts in both orders, with and without n
 
 TEST_CASE("route: ties go to the lower id; probabilities of 0 are probabilities") {
   on_devices([](Device& device) {
-    const RouterArgs a{70, 6, 71, 1, kFirstExpert};
+    const RouterArgs a{70, 6, 71, 1};
     std::vector<float> logits(size_t(4) * a.stride);                               // token 0: all the same
     for (const uint32_t e : {69, 40, 33, 8, 64, 32, 0}) logits[a.stride + e] = 2;  // token 1: 7 of them lead
     for (uint32_t e = 0; e < 70; ++e) logits[2 * a.stride + e] = float(e % 3);
@@ -112,7 +111,7 @@ TEST_CASE(
     for (const uint32_t normalise : {0, 1})
       for (const float bad : {NAN, INFINITY, -INFINITY}) {
         CAPTURE(bad);
-        const RouterArgs a{40, 5, 41, normalise, kFirstExpert};
+        const RouterArgs a{40, 5, 41, normalise};
         std::vector<float> logits = random_floats(size_t(3) * a.stride, 4);
         if (bad < 0)
           std::fill_n(logits.begin() + a.stride, 40, bad);  // one of them alone is a probability of 0
@@ -134,14 +133,13 @@ TEST_CASE("route: logits beyond 4 GiB") {
     const uint32_t tokens = 5, stride = 1u << 30;  // the last token's begin beyond 2^32 floats
     const auto far = allocate_sparse(device, (uint64_t(tokens - 1) * stride + 20) * sizeof(float));
     if (!far) return;
-    const RouterArgs a{20, 3, 20, 1, kFirstExpert};
+    const RouterArgs a{20, 3, 20, 1};
     const std::vector<float> logits = random_floats(tokens * 20, 6);
     const Routes expected = route(device, logits, a);
     for (uint64_t t = 0; t < tokens; ++t) device.write(*far, t * stride * sizeof(float), logits.data() + t * 20, 80);
     const auto top_experts = device.allocate(60, Placement::Private), experts = device.allocate(60, Placement::Private),
                top_weights = device.allocate(60, Placement::Private), weights = device.allocate(60, Placement::Private),
-               table = device.allocate((kFirstExpert + 20) * 8, Placement::Private),
-               slots = device.allocate(120, Placement::Private);
+               table = device.allocate(20 * 8, Placement::Private), slots = device.allocate(120, Placement::Private);
     run(device, {"router", "route"}, {},
         {{far.get()},
          {top_experts.get(), 0, true},
@@ -150,7 +148,7 @@ TEST_CASE("route: logits beyond 4 GiB") {
          {weights.get(), 0, true},
          {table.get()},
          {slots.get(), 0, true}},
-        RouterArgs{20, 3, stride, 1, kFirstExpert}, {tokens}, 32);
+        RouterArgs{20, 3, stride, 1}, {tokens}, 32);
     CHECK(download<uint32_t>(device, *top_experts) == expected.top_experts);
     CHECK(download<float>(device, *weights) == expected.weights);
   });

@@ -81,7 +81,7 @@ class Device {
   // The caller's memory, whole pages, as kernels see it: without a copy where CPU and GPU share memory, else a copy as
   // it is now. From any thread. Throws ErrorKind::Memory.
   virtual std::unique_ptr<Memory> wrap(const std::byte* base, size_t bytes) = 0;
-  // Between memory and the CPU; the caller has waited for what was queued. For memory without host().
+  // Between memory and the CPU; the caller has waited for what was queued and uses it. For memory without host().
   virtual void read(const Memory& from, uint64_t offset, void* to, size_t bytes) = 0;
   virtual void write(Memory& to, uint64_t offset, const void* from, size_t bytes) = 0;
   virtual void clear(Memory& memory) = 0;

@@ -112,7 +112,7 @@ void tile_pairs(Gpu& gpu, const MlpWeights& w, const Batch& batch, int tokens) {
 void place_experts(Gpu& gpu, int layer, std::span<const std::byte* const> slots, uint64_t version) {
   LayerSlots& known = gpu.layer_slots[size_t(layer)];
   if (known.version == version) return;
-  // Nothing that is queued reads this layer's places: earlier chunks have been waited for.
+  // Nothing that is queued reads this layer's table: earlier chunks have been waited for.
   LayerSlots now{version, {}};
   std::vector<uint64_t> addresses;
   for (const std::byte* slot : slots) {
@@ -121,8 +121,7 @@ void place_experts(Gpu& gpu, int layer, std::span<const std::byte* const> slots,
     if (std::ranges::find(now.memories, place.memory.get()) == now.memories.end())
       now.memories.push_back(place.memory.get());
   }
-  const uint64_t first = uint64_t(layer) * uint64_t(gpu.config.num_experts) * sizeof(uint64_t);
-  gpu.device.write(*gpu.scratch.slot_table, first, addresses.data(), addresses.size() * sizeof(uint64_t));
+  gpu.device.write(*gpu.scratch.slot_tables[size_t(layer)], 0, addresses.data(), addresses.size() * sizeof(uint64_t));
   known = std::move(now);
 }
 

@@ -91,12 +91,11 @@ void route(Gpu& gpu, const MoeWeights& w, int tokens, const RouteOutputs& to) {
   const RouterArgs args{.experts = uint32_t(c.num_experts),
                         .experts_per_token = uint32_t(c.num_experts_per_tok),
                         .stride = stride,
-                        .normalise = c.norm_topk_prob,
-                        .first_expert = uint32_t(gpu.layer * c.num_experts)};
-  dispatch(
-      gpu, {"router", "route"}, {},
-      {in(to.logits), to.top_experts, to.top_weights, to.experts, to.weights, in(*gpu.scratch.slot_table), to.slots},
-      args, {uint32_t(tokens)}, 32);
+                        .normalise = c.norm_topk_prob};
+  dispatch(gpu, {"router", "route"}, {},
+           {in(to.logits), to.top_experts, to.top_weights, to.experts, to.weights,
+            in(*gpu.scratch.slot_tables[size_t(gpu.layer)]), to.slots},
+           args, {uint32_t(tokens)}, 32);
   gpu.device.barrier();
 }
 

@@ -28,7 +28,7 @@ enum class Residual : uint8_t {
   Experts,  // sigmoid(gate) * scratch.shared + weights * scratch.expert_out, of a short chunk
 };
 
-// Of a layer whose experts are all resident: which places scratch.slot_table has of it, and the memories they lie in.
+// Of a layer whose experts are all resident: which places its scratch.slot_tables has, and the memories they lie in.
 // Not shared: what the pool gives back would stay. While the version is the same, they are there.
 struct LayerSlots {
   uint64_t version = 0;

@@ -66,7 +66,8 @@ void lay_out(const ModelConfig& c, int max_tokens, Scratch& s, const Make& make)
   shared(s.best_values, kMaxTop + 1);
   shared(s.best_ids, kMaxTop);
 
-  make(s.slot_table, layers * c.num_experts, Placement::Private, sizeof(uint64_t));
+  s.slot_tables.resize(size_t(layers));
+  for (auto& table : s.slot_tables) make(table, c.num_experts, Placement::Private, sizeof(uint64_t));
   // Lists for the experts of a long chunk, twice over, and some room for short ones.
   shared(s.uploads, 2 * T * k * 6 + 16384);
   floats(s.uploaded, 2 * T * k * 6 + 16384);

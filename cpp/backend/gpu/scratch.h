@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "backend/gpu/device.h"
 #include "model/config.h"
@@ -48,9 +49,10 @@ struct Scratch {
   std::unique_ptr<Memory> top_values, top_ids, top_sums;  // of top_segment
   std::unique_ptr<Memory> best_values, best_ids;          // Shared: [kMaxTop + 1], [kMaxTop]
 
-  std::unique_ptr<Memory>
-      slot_table;                   // u64 [layers, experts]: addresses, of the layers that were resident when last used
-  std::unique_ptr<Memory> uploads;  // Shared: lists for kernels
+  // By layer, u64 [experts]: addresses of their slots, if all were resident when the layer was last followed. A memory
+  // each, since one is written while others are in use.
+  std::vector<std::unique_ptr<Memory>> slot_tables;
+  std::unique_ptr<Memory> uploads;   // Shared: lists for kernels
   std::unique_ptr<Memory> uploaded;  // the same on a card with memory of its own
 };
 
