@@ -21,9 +21,16 @@ class GpuBuffer final : public Buffer {
   const Memory& memory() const { return *memory_; }
   size_t bytes() const override { return bytes_; }
   std::byte* host() override { return memory_->host(); }
-  void clear() override { gpu_.device.clear(*memory_); }
-  void read(uint64_t offset, void* to, size_t bytes) override { gpu_.device.read(*memory_, offset, to, bytes); }
+  void clear() override {
+    wait_for_all(gpu_);
+    gpu_.device.clear(*memory_);
+  }
+  void read(uint64_t offset, void* to, size_t bytes) override {
+    wait_for_all(gpu_);
+    gpu_.device.read(*memory_, offset, to, bytes);
+  }
   void write(uint64_t offset, const void* from, size_t bytes) override {
+    wait_for_all(gpu_);
     gpu_.device.write(*memory_, offset, from, bytes);
   }
 
@@ -79,6 +86,13 @@ class GpuBackend final : public Backend {
  public:
   GpuBackend(const ModelConfig& config, std::unique_ptr<Device> device)
       : device_(std::move(device)), gpu_{.config = config, .device = *device_} {}
+
+  ~GpuBackend() override {
+    try {
+      finish();                        // before the memory that it uses goes
+    } catch (const std::exception&) {  // the device has failed: nothing of it runs any more
+    }
+  }
 
   std::string description() const override { return device_->description(); }
 
