@@ -147,7 +147,7 @@ class GrammarCompiler:
 
 
 def _parameter(rule: str, key: str, schema: Any, definitions: Mapping[str, Any]) -> list[str]:
-    """A parameter in XML form. Text stands there as it is, up to the first closing tag, all else as JSON."""
+    """A parameter in XML form. Text stands there as it is, without tags of parameters, all else as JSON."""
     if not is_parameter_name(key):
         raise _core.InputError(f"the schema cannot be enforced: {key!r} cannot be written as a parameter's name")
     schema = schema if isinstance(schema, Mapping) else {}
@@ -158,7 +158,8 @@ def _parameter(rule: str, key: str, schema: Any, definitions: Mapping[str, Any])
         return [f"{rule}: {head} ({' | '.join(map(_text, written))}) {_text(end)}"]
     types = json_types(schema, definitions)
     if types is None or "string" in types:
-        return [f'{rule}: {head} {rule}_text "\\n"', rf"{rule}_text[lazy]: /(?s:.*)<\/parameter>/"]
+        text = r"/(?s:.*)<\/parameter>/ & ~/(?s:.*)<parameter=(?s:.*)/"
+        return [f'{rule}: {head} {rule}_text "\\n"', f"{rule}_text[lazy]: {text}"]
     return [f"{rule}: {head} {rule}_value {_text(end)}", f"{rule}_value: {_json({**schema, **definitions})}"]
 
 

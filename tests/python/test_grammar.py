@@ -130,7 +130,7 @@ FREE = {
 }
 
 
-@pytest.mark.parametrize("value", ["", "\n", "x", "a\n<parameter=c>", "</function>\n</tool"])
+@pytest.mark.parametrize("value", ["", "\n", "x", "a\n</parameter", "</function>\n</tool"])
 def test_text_ends_where_the_parser_ends_it(compiler, engine, value):
     call = f"<tool_call>\n<function=f>\n<parameter=a>\n{value}</parameter>\n"
     rest = "<parameter=b>\n5\n</parameter>\n</function>\n</tool_call>"
@@ -138,6 +138,8 @@ def test_text_ends_where_the_parser_ends_it(compiler, engine, value):
     # What the parser would take for another parameter, or for the end of the call, is no text.
     for tail in ("<parameter=c>\n1\n</parameter>\n", "</function>\n</tool_call>\n"):
         assert not accepts(compiler, compiler.function_call([FREE], form="xml"), call + tail + rest, engine)
+    opened = call.replace("</parameter>", "\n<parameter=b>\n</parameter>")
+    assert not accepts(compiler, compiler.function_call([FREE], form="xml"), opened + rest, engine)
 
 
 @pytest.mark.parametrize(("value", "fits"), [("x", True), ("1", True), ("null", True), ("2", False), ("y", False)])
