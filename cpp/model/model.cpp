@@ -142,17 +142,30 @@ void Model::moe(int layer, int tokens, const ForwardHooks& hooks) {
     store_.guess(guessed, unique_experts(backend_.guesses()));
   }
   backend_.shared_expert(weights, tokens);  // under them
-  // Where calls are queued, slots stay pinned until the next wait, or until others need them.
-  const std::function<void()> finish = backend_.queues() ? [this] { backend_.finish(); } : std::function<void()>{};
   std::vector<ExpertWork> work;
-  for (;;) {
-    const std::vector<ReadyExpert> ready = request_->next(in_order, finish);  // hits first, then misses as they land
-    if (ready.empty()) break;
+  const auto compute = [&] {
+    if (!work.empty()) backend_.experts(weights.expert, work, tokens);
     work.clear();
+  };
+  // Where calls are queued, slots stay pinned until the next wait, or until others need them.
+  std::function<void()> finish;
+  if (backend_.queues())
+    finish = [&] {
+      compute();
+      backend_.finish();
+    };
+  // Hits first, then misses as they land. A GPU takes the misses of a few tokens together: what it could compute under
+  // the reads is nothing beside them, and each call costs it dispatches.
+  bool together = false;
+  for (;;) {
+    const std::vector<ReadyExpert> ready = request_->next(in_order, finish);
+    if (ready.empty()) break;
     for (const ReadyExpert& e : ready) work.push_back({e.expert, e.slot, plan.of(e.expert)});
-    backend_.experts(weights.expert, work, tokens);
+    if (!together) compute();
+    together = backend_.queues() && !in_order;
     if (hooks.between_experts) hooks.between_experts();
   }
+  compute();
   backend_.end_moe(tokens);
 }
 

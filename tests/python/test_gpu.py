@@ -219,6 +219,5 @@ def test_a_token_of_the_35b_takes_one_wait_a_layer_when_it_streams(counting: str
         counts = decode(token)
         assert (counts["hits"], counts["misses"]) == (layers * hits, layers * (k - hits))
         assert counts["waits"] == layers + 1
-        # Experts that come one by one from a slow disk are computed one by one, with two dispatches each. One is in the
-        # bound.
-        assert counts["dispatches"] <= MOST_DISPATCHES + 2 * layers * (k - hits - 1)
+        # A card with memory of its own has the lists for its kernels copied there, for hits and misses.
+        assert counts["dispatches"] <= MOST_DISPATCHES + (2 * layers if backend == "cuda" else 0)
