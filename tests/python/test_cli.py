@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -499,6 +500,7 @@ class Person:
         return before
 
     def type(self, text):
+        time.sleep(0.5)  # a key that comes between the prompt and readline's taking the terminal over can be lost
         os.write(self.terminal, text.encode())
 
     def leave(self):
