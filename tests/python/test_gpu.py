@@ -17,7 +17,16 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import counting_model
 from reference import NAMES, forward
 from swiftlet import _core
-from test_reference import Container, assert_same_bits, container, run, tolerance
+from test_reference import (
+    Container,
+    assert_same_bits,
+    check_greedy_answer,
+    check_layers,
+    check_long_prompt,
+    container,
+    run,
+    tolerance,
+)
 
 GPUS = [name for name in _core.backends() if name != "cpu"]
 pytestmark = pytest.mark.skipif(not GPUS, reason="this build knows no GPU that this machine has")
@@ -28,40 +37,19 @@ __all__ = ["container"]  # a fixture
 @pytest.mark.parametrize("backend", GPUS)
 @pytest.mark.parametrize("name", NAMES)
 def test_layers_match_mlx(container: Container, name: str, backend: str) -> None:
-    want, info = forward(name)
-    got = run(container(name), want["short.tokens"], capture=True, backend=backend)
-    close = {"rtol": 0, "atol": tolerance(info)}
-    np.testing.assert_allclose(got["embed"], want["short.embed"], rtol=0, atol=1e-6)
-    np.testing.assert_allclose(got["logits"], want["short.logits"], **close)
-    for i, hidden in enumerate(got["layers"]):
-        np.testing.assert_allclose(hidden, want[f"short.layer.{i}"], **close)
-        if got["router_indices"][i] is None:
-            continue
-        np.testing.assert_array_equal(got["router_indices"][i], want[f"short.router.{i}.indices"])
-        np.testing.assert_allclose(got["router_weights"][i], want[f"short.router.{i}.weights"], rtol=0, atol=1e-4)
+    check_layers(container(name), name, backend=backend)
 
 
 @pytest.mark.parametrize("backend", GPUS)
 @pytest.mark.parametrize("name", NAMES)
 def test_long_prompt_matches_mlx(container: Container, name: str, backend: str) -> None:
-    want, info = forward(name)
-    logits = run(container(name), want["long.tokens"], backend=backend)["logits"]
-    np.testing.assert_array_equal(logits.argmax(-1), want["long.argmax"])
-    last = want.get("long.logits_last8", want.get("long.logits"))
-    assert last is not None
-    np.testing.assert_allclose(logits[-len(last) :], last, rtol=0, atol=tolerance(info))
+    check_long_prompt(container(name), name, backend=backend)
 
 
 @pytest.mark.parametrize("backend", GPUS)
 @pytest.mark.parametrize("name", NAMES)
 def test_greedy_answer_matches_mlx(container: Container, name: str, backend: str) -> None:
-    want, _ = forward(name)
-    engine = _core.Engine(container(name), kv="f32", context=512, backend=backend)
-    params = _core.SamplingParams()
-    params.temperature, params.max_tokens, params.ignore_eos = 0.0, len(want["greedy.tokens"]), True
-    generation = engine.generate(engine.session(), want["short.tokens"].tolist(), params)
-    tokens = [generation.next().id for _ in want["greedy.tokens"]]
-    assert tokens == want["greedy.tokens"].tolist()
+    check_greedy_answer(container(name), name, backend=backend)
 
 
 @pytest.mark.parametrize("backend", GPUS)

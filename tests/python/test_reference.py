@@ -48,11 +48,10 @@ def run(path: str, ids: NDArray[Any], capture: bool = False, **options: Any) -> 
     return out
 
 
-@pytest.mark.parametrize("isa", ISAS)
-@pytest.mark.parametrize("name", NAMES)
-def test_layers_match_mlx(container: Container, name: str, isa: str) -> None:
+def check_layers(path: str, name: str, **options: Any) -> None:
+    """Every layer of the short prompt, its routes and its logits, against mlx-lm."""
     want, info = forward(name)
-    got = run(container(name), want["short.tokens"], capture=True, isa=isa)
+    got = run(path, want["short.tokens"], capture=True, **options)
     close = {"rtol": 0, "atol": tolerance(info)}
     np.testing.assert_allclose(got["embed"], want["short.embed"], rtol=0, atol=1e-6)
     np.testing.assert_allclose(got["logits"], want["short.logits"], **close)
@@ -63,6 +62,12 @@ def test_layers_match_mlx(container: Container, name: str, isa: str) -> None:
             continue
         np.testing.assert_array_equal(got["router_indices"][i], want[f"short.router.{i}.indices"])
         np.testing.assert_allclose(got["router_weights"][i], want[f"short.router.{i}.weights"], rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("name", NAMES)
+def test_layers_match_mlx(container: Container, name: str, isa: str) -> None:
+    check_layers(container(name), name, isa=isa)
 
 
 @pytest.mark.parametrize("isa", ISAS)
@@ -80,11 +85,10 @@ def test_state_matches_mlx(container: Container, name: str, isa: str) -> None:
         np.testing.assert_allclose(got, value, rtol=0, atol=tolerance(info), err_msg=key)
 
 
-@pytest.mark.parametrize("isa", ISAS)
-@pytest.mark.parametrize("name", NAMES)
-def test_long_prompt_matches_mlx(container: Container, name: str, isa: str) -> None:
+def check_long_prompt(path: str, name: str, **options: Any) -> None:
+    """The likeliest token at every position of the long prompt, and its last logits, against mlx-lm."""
     want, info = forward(name)
-    logits = run(container(name), want["long.tokens"], isa=isa)["logits"]
+    logits = run(path, want["long.tokens"], **options)["logits"]
     np.testing.assert_array_equal(logits.argmax(-1), want["long.argmax"])
     last = want.get("long.logits_last8", want.get("long.logits"))
     assert last is not None
@@ -93,14 +97,25 @@ def test_long_prompt_matches_mlx(container: Container, name: str, isa: str) -> N
 
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("name", NAMES)
-def test_greedy_answer_matches_mlx(container: Container, name: str, isa: str) -> None:
+def test_long_prompt_matches_mlx(container: Container, name: str, isa: str) -> None:
+    check_long_prompt(container(name), name, isa=isa)
+
+
+def check_greedy_answer(path: str, name: str, **options: Any) -> None:
+    """The greedy answer to the short prompt, against mlx-lm's."""
     want, _ = forward(name)
-    engine = _core.Engine(container(name), kv="f32", context=512, isa=isa)
+    engine = _core.Engine(path, kv="f32", context=512, **options)
     params = _core.SamplingParams()
     params.temperature, params.max_tokens, params.ignore_eos = 0.0, len(want["greedy.tokens"]), True
     generation = engine.generate(engine.session(), want["short.tokens"].tolist(), params)
     tokens = [generation.next().id for _ in want["greedy.tokens"]]
     assert tokens == want["greedy.tokens"].tolist()
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("name", NAMES)
+def test_greedy_answer_matches_mlx(container: Container, name: str, isa: str) -> None:
+    check_greedy_answer(container(name), name, isa=isa)
 
 
 def assert_same_bits(a: dict[str, Any], b: dict[str, Any]) -> None:
