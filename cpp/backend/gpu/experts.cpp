@@ -78,12 +78,7 @@ void tile_pairs(Gpu& gpu, const MlpWeights& w, const Batch& batch, int tokens) {
   const auto multiply = [&](std::span<const Projection> matrices, Binding x, bool gather, Binding y,
                             uint32_t y_stride) {
     MatmulArgs args{};
-    uint32_t groups = 0;
-    for (size_t i = 0; i < matrices.size(); ++i) {
-      const Matrix& m = *matrices[i].matrix;
-      args.matrices[i] = {place_of(m, 0), kNoBias, uint32_t(m.rows), ceil_div(m.rows, kTile), matrices[i].out};
-      groups += args.matrices[i].groups;
-    }
+    const uint32_t groups = list_matrices(gpu, matrices, 0, kTile, args.matrices);
     args.columns = uint32_t(matrices[0].matrix->cols);
     args.x_stride = args.columns;
     args.y_stride = y_stride;

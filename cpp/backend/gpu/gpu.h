@@ -137,6 +137,10 @@ const Memory& memory_of(Buffer& buffer);
 // Encoding of a matrix as function constants, and where its pieces lie from a base.
 std::vector<Constant> encoding(const Matrix& matrix, uint64_t base_offset, bool wide_input);
 MatrixPlace place_of(const Matrix& matrix, uint64_t base_offset);
+// Several matrices as an argument of kernels; returns their threadgroups, of rows_of_group rows each, one after
+// another.
+uint32_t list_matrices(Gpu& gpu, std::span<const Projection> matrices, uint64_t base_offset, uint32_t rows_of_group,
+                       ProjectedMatrix* to);
 bool same_encoding(const Matrix& a, const Matrix& b);
 
 // How threadgroups share out the rows of a matrix: `lanes` of a SIMD group have a row together, and a threadgroup takes

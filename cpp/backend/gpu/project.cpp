@@ -44,14 +44,7 @@ void matvec(Gpu& gpu, const MemoryMap::Place& arena, std::span<const Projection>
   for (const Projection& p : group) rows += p.matrix->rows;
   const RowSplit split = split_rows(first.cols, rows, tokens);
   MatvecArgs args{};
-  uint32_t groups = 0;
-  for (size_t i = 0; i < group.size(); ++i) {
-    const Matrix& m = *group[i].matrix;
-    ProjectedMatrix& to = args.matrices[i];
-    to = {place_of(m, arena.offset), kNoBias, uint32_t(m.rows), split.groups(m.rows), group[i].out};
-    if (m.bias) to.bias = gpu.memory.find(m.bias).offset;
-    groups += to.groups;
-  }
+  const uint32_t groups = list_matrices(gpu, group, arena.offset, split.rows_per_pass * split.passes, args.matrices);
   args.columns = uint32_t(first.cols);
   args.x_stride = x_stride;
   args.y_stride = y_stride;
@@ -67,14 +60,7 @@ void matmul(Gpu& gpu, const MemoryMap::Place& arena, std::span<const Projection>
             Binding y, uint32_t y_stride, int tokens) {
   const Matrix& first = *group[0].matrix;
   MatmulArgs args{};
-  uint32_t groups = 0;
-  for (size_t i = 0; i < group.size(); ++i) {
-    const Matrix& m = *group[i].matrix;
-    ProjectedMatrix& to = args.matrices[i];
-    to = {place_of(m, arena.offset), kNoBias, uint32_t(m.rows), ceil_div(m.rows, kTile), group[i].out};
-    if (m.bias) to.bias = gpu.memory.find(m.bias).offset;
-    groups += to.groups;
-  }
+  const uint32_t groups = list_matrices(gpu, group, arena.offset, kTile, args.matrices);
   args.columns = uint32_t(first.cols);
   args.tokens = uint32_t(tokens);
   args.x_stride = x_stride;
@@ -100,6 +86,18 @@ std::vector<Constant> encoding(const Matrix& m, uint64_t base_offset, bool wide_
           {kConstGroup, uint32_t(m.group_size)},
           {kConstDtype, dtype_constant(m.dtype)},
           {kConstWide, wide_input && is_wide(m, base_offset)}};
+}
+
+uint32_t list_matrices(Gpu& gpu, std::span<const Projection> matrices, uint64_t base_offset, uint32_t rows_of_group,
+                       ProjectedMatrix* to) {
+  uint32_t groups = 0;
+  for (const Projection& p : matrices) {
+    const Matrix& m = *p.matrix;
+    *to = {place_of(m, base_offset), kNoBias, uint32_t(m.rows), ceil_div(m.rows, rows_of_group), p.out};
+    if (m.bias) to->bias = gpu.memory.find(m.bias).offset;
+    groups += to++->groups;
+  }
+  return groups;
 }
 
 bool same_encoding(const Matrix& a, const Matrix& b) {
