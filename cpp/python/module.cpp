@@ -264,6 +264,17 @@ nb::object finish_name(FinishReason reason) {
   return nb::none();
 }
 
+// A session's end waits for the computation that runs. That one may be about to ask Python whether to go on, so the
+// interpreter must not be held meanwhile.
+std::shared_ptr<Session> make_session(Engine& engine) {
+  std::shared_ptr<Session> session = engine.session();
+  Session* const address = session.get();
+  return {address, [session = std::move(session)](Session*) mutable {
+            const nb::gil_scoped_release release;
+            session.reset();
+          }};
+}
+
 using TokenMask = nb::ndarray<const uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 // A generation as Python sees it: the C++ one and the count of its tokens.
@@ -373,7 +384,7 @@ NB_MODULE(_core, m) {
       .def_prop_ro("plan", [](const Engine& e) { return to_dict(e.plan()); })
       .def_prop_ro("config", &engine_config)
       .def_prop_ro("stats", &engine_stats)
-      .def("session", &Engine::session)
+      .def("session", &make_session)
       .def(
           "generate",
           [](Engine& e, std::shared_ptr<Session> session, std::vector<int32_t> ids, const SamplingParams& params,

@@ -1,10 +1,14 @@
 import json
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
 
 REFERENCE = Path(__file__).parents[1] / "data" / "reference"
+
+# Shells start what runs in the background with Ctrl-C ignored, and processes that the tests start would inherit it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(params=["next", "q35"])

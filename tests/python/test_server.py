@@ -13,6 +13,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from itertools import pairwise
 from urllib.parse import urlsplit
 
 import pytest
@@ -605,10 +606,9 @@ def test_many_requests_leave_nothing_behind(engine):
 
     with serving(engine) as address:
         ask(address, 64)  # caches fill
-        before = ask(address, len(bodies))
-        after = ask(address, 200)
-        # One object kept of each request would be 200 at least.
-        assert after - before < 150
+        counts = [ask(address, 200) for _ in range(4)]
+    # One object kept of each request would be 200 more every time; what else the process does is now and then.
+    assert min(after - before for before, after in pairwise(counts)) < 150
 
 
 def test_sigterm_lets_answers_finish(tmp_path):

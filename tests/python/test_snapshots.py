@@ -330,6 +330,30 @@ def test_sessions_in_threads(tmp_path: Path) -> None:
     assert engine.take_warnings() == []
 
 
+def test_a_session_may_end_while_another_computes() -> None:
+    engine = load()
+    computing, dropped = threading.Event(), threading.Event()
+
+    def interrupt() -> bool:
+        computing.set()
+        dropped.wait(0.05)  # lets the other thread drop its session, which waits for this computation
+        return False
+
+    def talk(session: _core.Session) -> None:
+        params = _core.SamplingParams()
+        params.max_tokens = 1
+        engine.generate(session, text(1, 60, engine), params).next(interrupt)
+
+    thread = threading.Thread(target=talk, args=(engine.session(),))
+    second = engine.session()
+    thread.start()
+    assert computing.wait(60)
+    del second
+    dropped.set()
+    thread.join(60)
+    assert not thread.is_alive()
+
+
 # On disk
 
 
