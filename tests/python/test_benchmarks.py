@@ -1,10 +1,13 @@
 """The benchmark tools: what they measure must be right before what they say can be believed."""
 
+import functools
 import json
+import os
 import random
 import subprocess
 import sys
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -17,6 +20,7 @@ sys.path.insert(0, str(BENCHMARKS))
 import make_synthetic  # noqa: E402
 import memrun  # noqa: E402
 import numpy_forward  # noqa: E402
+import plot  # noqa: E402
 from policy_simulator import Belady, Lfu, LfuDecay, Lru, Pool, decode_hits, replay  # noqa: E402
 from synthetic_model import Model, Shape, from_bf16, to_bf16  # noqa: E402
 from synthetic_text import Topics, token_script  # noqa: E402
@@ -324,3 +328,187 @@ class TestMemrun:
 
 def test_sizes():
     assert [memrun.parse_size(text) for text in ("3G", "4400M", "512k", "77")] == [3 << 30, 4400 << 20, 512 << 10, 77]
+
+
+@functools.cache
+def bench_program():
+    """swiftlet-bench: what SWIFTLET_BENCH names, or the newest below build/; None if it was not built."""
+    if named := os.environ.get("SWIFTLET_BENCH"):
+        return Path(named)
+    built = (BENCHMARKS.parent / "build").glob("**/swiftlet-bench")
+    return max(built, key=lambda path: path.stat().st_mtime, default=None)
+
+
+class TestSwiftletBench:
+    """That the program measures what it says; never how long that took."""
+
+    DEMO = BENCHMARKS.parent / "python" / "swiftlet" / "demo.qpack"
+
+    @pytest.fixture(autouse=True)
+    def program(self):
+        self.path = bench_program()
+        if self.path is None:
+            pytest.skip("swiftlet-bench was not built: configure with -DSWIFTLET_BENCHMARKS=ON, or set SWIFTLET_BENCH")
+
+    def run(self, *arguments):
+        return subprocess.run(
+            [self.path, *map(str, arguments)], capture_output=True, text=True, timeout=200, check=False
+        )
+
+    def measure(self, tmp_path, *arguments):
+        """What a command wrote, one dictionary a measurement."""
+        done = self.run(*arguments, "--json", tmp_path / "out.jsonl")
+        assert done.returncode == 0, done.stderr
+        assert done.stdout
+        lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+        for line in lines:
+            assert line["command"] == arguments[0]
+            assert {"cpu", "cores", "memory_bytes", "kernel"} == line["machine"].keys()
+            assert line["version"] and line["date"].startswith("20")
+        return lines
+
+    @staticmethod
+    def check_figure(figure, repeat):
+        assert len(figure["samples"]) == repeat
+        assert figure["min"] <= figure["median"] <= figure["max"]
+        assert figure["min"] == min(figure["samples"]) and figure["max"] == max(figure["samples"])
+
+    def test_decode(self, tmp_path):
+        command = ("decode", self.DEMO, "-p", 16, "-n", 12, "-r", 3, "-t", 2, "--isa", "reference", "--kv", "int8")
+        (line,) = self.measure(tmp_path, *command, "--memory", "1GB", "--warm", "on")
+        assert (line["threads"], line["isa"], line["kv"], line["text"]) == (2, "reference", "int8", "random")
+        assert line["memory"]["under_the_ceiling"] and line["memory"]["ceiling"] == 10**9
+        for name in ("tokens_per_second", "gb_per_second", "plain_read_gb_per_second", "of_plain_read"):
+            self.check_figure(line[name], 3)
+        assert line["hit_rate"]["samples"] == [1, 1, 1]
+        assert line["disk_bytes_per_token"]["max"] == line["wait_ms_per_token"]["max"] == 0
+        sections = json.loads((self.DEMO / "packed_experts" / "layout.json").read_text())["sections"]
+        expert = sum(section["size"] for section in sections)
+        assert line["token_bytes"]["experts"] == 8 * 4 * expert  # 8 layers, 4 experts a token
+
+    def test_decode_that_streams(self, tmp_path):
+        (line,) = self.measure(tmp_path, "decode", self.DEMO, "-p", 16, "-n", 16, "-r", 2, "-t", 1, "--slots", 64)
+        assert (line["memory"]["slots"], line["memory"]["experts"]) == (64, 256)
+        expert = line["memory"]["pool"] // 64
+        for hit_rate, read in zip(*(line[k]["samples"] for k in ("hit_rate", "disk_bytes_per_token")), strict=True):
+            assert 0 < hit_rate < 1
+            assert read == pytest.approx((1 - hit_rate) * 8 * 4 * expert)
+        assert line["disk_gb_per_second"]["min"] > 0
+
+    def test_prefill(self, tmp_path):
+        lines = self.measure(tmp_path, "prefill", self.DEMO, "-p", "16,40", "-r", 2, "--chunk", 32, "--memory", "1GB")
+        assert [line["prompt"] for line in lines] == [16, 40]
+        for line in lines:
+            assert line["memory"]["chunk"] == 32
+            ratios = np.divide(line["gflop_per_second"]["samples"], line["tokens_per_second"]["samples"])
+            assert ratios == pytest.approx(self.multiplications(), rel=1e-6)
+
+    def multiplications(self):
+        """GFLOP of one token: each quantized matrix but head and embedding, whose groups of 64 the scales count."""
+        raw = (self.DEMO / "model.safetensors").read_bytes()
+        header = json.loads(raw[8 : 8 + int.from_bytes(raw[:8], "little")])
+        scales = {name: value["shape"] for name, value in header.items() if name.endswith(".scales")}
+        weights = 64 * sum(a * b for name, (a, b) in scales.items() if ".layers." in name)
+        sections = json.loads((self.DEMO / "packed_experts" / "layout.json").read_text())["sections"]
+        expert = 64 * sum(s["shape"][0] * s["shape"][1] for s in sections if s["name"].endswith(".scales"))
+        return 2e-9 * (weights + 8 * 4 * expert)
+
+    def test_context(self, tmp_path):
+        lines = self.measure(tmp_path, "context", self.DEMO, "-p", 20, "-n", 2, "-r", 2, "--positions", "50,90")
+        assert [(line["kv"], line["position"]) for line in lines] == [
+            ("f16", 50),
+            ("f16", 90),
+            ("int8", 50),
+            ("int8", 90),
+        ]
+        assert all(line["memory"]["under_the_ceiling"] for line in lines)
+        assert lines[1]["kv_bytes_per_token"] * 50 == lines[0]["kv_bytes_per_token"] * 90
+        assert lines[2]["memory"]["state"] < lines[0]["memory"]["state"]
+
+    def test_io(self, tmp_path):
+        command = ("io", self.DEMO, "--io-threads", "1,3", "-r", 2, "--seconds", 0.3, "--cold")
+        lines = self.measure(tmp_path, *command)
+        assert [line["io_threads"] for line in lines] == [1, 3, 1, 3]
+        assert not lines[-1]["direct_io"]
+        for line in lines:
+            ratios = np.divide(line["gb_per_second"]["samples"], line["reads_per_second"]["samples"])
+            assert ratios == pytest.approx(line["read_bytes"] / 1e9)
+
+    def test_kernels(self, tmp_path):
+        command = ("kernels", "--rows", 64, "--cols", 256, "-r", 2, "--codec", "affine4-g64,f32", "--isa", "reference")
+        lines = self.measure(tmp_path, *command)
+        assert {line["codec"] for line in lines} == {"affine4-g64", "f32"}
+        assert {line["bytes"] for line in lines} == {64 * (128 + 2 * 4 * 2), 64 * 256 * 4}
+        for line in lines:
+            self.check_figure(line["of_plain_read"], 2)
+            multiplications = np.divide(line["gflop_per_second"]["samples"], line["gb_per_second"]["samples"])
+            assert multiplications == pytest.approx(2 * 64 * 256 * line["tokens"] / line["bytes"])
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["decode"], "no container was given"),
+            (["decode", "/no/such.qpack"], "/no/such.qpack does not exist"),
+            (["decode", "x", "--threads", "many"], "--threads is 'many', but must be a whole number"),
+            (["decode", "x", "--memory", "3X"], "--memory is '3X'; give a number of bytes"),
+            (["decode", "x", "--decode"], "--decode needs a value"),
+            (["decode", "x", "--isa", "sse"], "--isa is 'sse', but must be one of"),
+            (["prefill", "x", "--prefetch", "on"], "'--prefetch' is not an argument of this command"),
+            (["io", "x", "--io", "direct,slow"], "--io is 'direct,slow', but must be of: direct, buffered"),
+            (["kernels", "--cols", "200"], "--cols is 200, but must be a multiple of 128"),
+            (["fly"], "unknown command 'fly'"),
+        ],
+    )
+    def test_says_what_is_wrong(self, arguments, message):
+        done = self.run(*arguments)
+        assert done.returncode == 1
+        assert message in done.stderr and done.stderr.count("\n") == 1
+
+    def test_help(self):
+        assert "--prefetch" in self.run("--help").stdout
+        assert self.run().returncode == 2
+
+
+class TestPlot:
+    DECODE: ClassVar = {
+        "command": "decode",
+        "tokens_per_second": {"median": 2.0, "min": 1.5, "max": 2.5},
+        "gb_per_second": {"median": 4.0, "min": 3.0, "max": 5.0},
+        "plain_read_gb_per_second": {"median": 8.0, "min": 7.0, "max": 9.0},
+    }
+    LLAMA: ClassVar = [
+        {"n_prompt": 0, "n_gen": 64, "avg_ts": 3.0, "samples_ts": [2.0, 3.0, 4.5]},
+        {"n_prompt": 512, "n_gen": 0, "avg_ts": 9.0, "samples_ts": [9.0]},
+    ]
+
+    def test_reads_both_programs(self, tmp_path):
+        (tmp_path / "ours.jsonl").write_text(json.dumps(self.DECODE) + "\n")
+        (tmp_path / "theirs.jsonl").write_text("\n".join(map(json.dumps, self.LLAMA)))
+        points = plot.read_points(str(tmp_path / "ours.jsonl")) + plot.read_points(f"other={tmp_path / 'theirs.jsonl'}")
+        assert [(p.panel, p.place, p.label, p.median, p.least, p.most) for p in points] == [
+            ("decode, tokens/s", "", "ours", 2.0, 1.5, 2.5),
+            ("decode, GB/s", "decode", "ours", 4.0, 3.0, 5.0),
+            ("decode, GB/s", "plain read", "ours", 8.0, 7.0, 9.0),
+            ("decode, tokens/s", "", "other", 3.0, 2.0, 4.5),
+            ("prefill, tokens/s", "512", "other", 9.0, 9.0, 9.0),
+        ]
+
+    @pytest.mark.parametrize("text", ["{", "[]", "3", '{"command": "fly"}', '{"avg_ts": 1, "samples_ts": []}'])
+    def test_bad_line_is_named(self, tmp_path, text):
+        (tmp_path / "bad").write_text(json.dumps(self.DECODE) + "\n" + text + "\n")
+        with pytest.raises(SystemExit, match="line 2: not a measurement"):
+            plot.read_points(str(tmp_path / "bad"))
+
+    def test_draws_the_same_file_twice(self, tmp_path):
+        pytest.importorskip("matplotlib")
+        (tmp_path / "a").write_text(json.dumps(self.DECODE))
+        for name in ("one.svg", "two.svg"):
+            plot.draw(plot.read_points(str(tmp_path / "a")), tmp_path / name)
+        svg = (tmp_path / "one.svg").read_text()
+        assert "decode, tokens/s" in svg and svg == (tmp_path / "two.svg").read_text()
+
+    def test_says_that_it_needs_matplotlib(self, tmp_path, monkeypatch):
+        monkeypatch.setitem(sys.modules, "matplotlib", None)
+        (tmp_path / "a").write_text(json.dumps(self.DECODE))
+        with pytest.raises(SystemExit, match="pip install matplotlib"):
+            plot.draw(plot.read_points(str(tmp_path / "a")), tmp_path / "a.svg")
