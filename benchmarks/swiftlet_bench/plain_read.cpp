@@ -15,33 +15,46 @@ constexpr int kStreams[] = {1, 2, 4, 8};        // places that a thread reads by
 
 volatile uint64_t sink;  // keeps the reads alive
 
+using Words [[gnu::vector_size(32), gnu::may_alias]] = uint64_t;
+
 // Reads a piece as S streams of equal length, a cache line of each by turns.
 template <int S>
-void read_piece(const std::byte* piece) {
+[[gnu::always_inline]] inline void read_streams(const std::byte* piece) {
   constexpr uint64_t kLine = 64, kStride = kPiece / S;
-  uint64_t sums[kLine / 8] = {};
+  static_assert(kLine == 2 * sizeof(Words));
+  Words sums[2] = {};
   for (uint64_t i = 0; i < kStride; i += kLine)
     for (int s = 0; s < S; ++s) {
-      uint64_t words[kLine / 8];
-      std::memcpy(words, piece + s * kStride + i, kLine);
-      for (uint64_t j = 0; j < kLine / 8; ++j) sums[j] ^= words[j];
+      const auto* words = reinterpret_cast<const Words*>(piece + s * kStride + i);
+      sums[0] ^= words[0];
+      sums[1] ^= words[1];
     }
-  uint64_t sum = 0;
-  for (const uint64_t s : sums) sum ^= s;
-  sink = sum;
+  const Words sum = sums[0] ^ sums[1];
+  sink = sum[0] ^ sum[1] ^ sum[2] ^ sum[3];
 }
 
-void read_piece(const std::byte* piece, int streams) {
+[[gnu::always_inline]] inline void read_any(const std::byte* piece, int streams) {
   switch (streams) {
     case 1:
-      return read_piece<1>(piece);
+      return read_streams<1>(piece);
     case 2:
-      return read_piece<2>(piece);
+      return read_streams<2>(piece);
     case 4:
-      return read_piece<4>(piece);
+      return read_streams<4>(piece);
     default:
-      return read_piece<8>(piece);
+      return read_streams<8>(piece);
   }
+}
+
+#if defined(__x86_64__)
+[[gnu::target("avx2")]] void read_avx2(const std::byte* piece, int streams) { read_any(piece, streams); }
+#endif
+
+void read_piece(const std::byte* piece, int streams) {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx2")) return read_avx2(piece, streams);
+#endif
+  read_any(piece, streams);
 }
 
 }  // namespace
