@@ -3,8 +3,8 @@
     plot.py [LABEL=]FILE ... -o performance.svg
 
 Each FILE holds JSON lines: of `swiftlet-bench COMMAND --json FILE`, or of `llama-bench -o jsonl`. LABEL names it in the
-drawing (default: the file's name). A panel is drawn for each command that the files speak of; bars and points are
-medians, whiskers go from the least to the most. Needs matplotlib.
+drawing (default: the file's name); files of one label are runs of the same thing. Each command that the files speak of
+gets a panel; bars are medians of all samples, whiskers go from the least to the most. Needs matplotlib.
 """
 
 from __future__ import annotations
@@ -20,80 +20,79 @@ from typing import Any
 COLORS = ("#3366a8", "#7fa8d8", "#c8772e", "#e8b98a", "#5a8f5a", "#a8c8a0", "#8a6fb0", "#999999")
 
 
-@dataclass
-class Point:
-    """One figure: in a panel, at a place on its x axis, of a label."""
+@dataclass(frozen=True)
+class Bar:
+    """A place in the drawing: a panel, a position on its x axis, a label."""
 
     panel: str
     place: str
     label: str
-    median: float
-    least: float
-    most: float
 
 
-def point(panel: str, place: str, label: str, figure: dict[str, Any]) -> Point:
-    return Point(panel, place, label, figure["median"], figure["min"], figure["max"])
+Samples = dict[Bar, list[float]]
 
 
-def points_of(line: dict[str, Any], label: str) -> list[Point]:
+def samples_of(line: dict[str, Any], label: str) -> Samples:
     """The figures of one measurement. Raises KeyError for a line that is of neither program."""
     if "avg_ts" in line:
-        samples = line["samples_ts"]
-        figure = {"median": statistics.median(samples), "min": min(samples), "max": max(samples)}
         if line["n_gen"]:
-            return [point("decode, tokens/s", "", label, figure)]
-        return [point("prefill, tokens/s", str(line["n_prompt"]), label, figure)]
+            return {Bar("decode, tokens/s", "", label): line["samples_ts"]}
+        return {Bar("prefill, tokens/s", str(line["n_prompt"]), label): line["samples_ts"]}
+    memory = line.get("memory", {"slots": 0, "experts": 0})
+    ceiling = f"{memory['ceiling'] / 2**30:.1f} GiB" if memory["slots"] < memory["experts"] else ""
     match line["command"]:
+        case "decode" if ceiling:
+            return {Bar("decode under a ceiling, tokens/s", ceiling, label): line["tokens_per_second"]["samples"]}
         case "decode":
-            return [
-                point("decode, tokens/s", "", label, line["tokens_per_second"]),
-                point("decode, GB/s", "decode", label, line["gb_per_second"]),
-                point("decode, GB/s", "plain read", label, line["plain_read_gb_per_second"]),
-            ]
+            return {
+                Bar("decode, tokens/s", "", label): line["tokens_per_second"]["samples"],
+                Bar("decode, GB/s", "decode", label): line["gb_per_second"]["samples"],
+                Bar("decode, GB/s", "plain read", label): line["plain_read_gb_per_second"]["samples"],
+            }
         case "prefill":
-            return [point("prefill, tokens/s", str(line["prompt"]), label, line["tokens_per_second"])]
+            place = " under ".join(filter(None, (str(line["prompt"]), ceiling)))
+            return {Bar("prefill, tokens/s", place, label): line["tokens_per_second"]["samples"]}
         case "context":
-            label = f"{label} {line['kv']}"
-            return [point("decode at a position, tokens/s", str(line["position"]), label, line["tokens_per_second"])]
+            bar = Bar("decode at a position, tokens/s", str(line["position"]), f"{label} {line['kv']}")
+            return {bar: line["tokens_per_second"]["samples"]}
         case "io":
-            label = f"{label} {'direct' if line['direct_io'] else 'buffered'}"
-            return [
-                point(
-                    "reads of experts, GB/s, by reads in flight", str(line["io_threads"]), label, line["gb_per_second"]
-                )
-            ]
+            way = "direct" if line["direct_io"] else "buffered"
+            bar = Bar("reads of experts, GB/s, by reads in flight", str(line["io_threads"]), f"{label} {way}")
+            return {bar: line["gb_per_second"]["samples"]}
         case "kernels":
+            panel = "one token times a matrix, GB/s"
             if line["tokens"] > 1:
-                return []
-            return [
-                point("one token times a matrix, GB/s", line["codec"], label, line["gb_per_second"]),
-                point("one token times a matrix, GB/s", line["codec"], "plain read", line["plain_read_gb_per_second"]),
-            ]
+                return {}
+            return {
+                Bar(panel, line["codec"], label): line["gb_per_second"]["samples"],
+                Bar(panel, line["codec"], "plain read"): line["plain_read_gb_per_second"]["samples"],
+            }
         case command:
             raise KeyError(command)
 
 
-def read_points(source: str) -> list[Point]:
-    """The figures of a file, given as FILE or LABEL=FILE. SystemExit says what is wrong with it."""
-    label, _, name = source.rpartition("=")
-    path = Path(name)
-    points = []
-    try:
-        text = path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        sys.exit(f"cannot read {path}: {error}")
-    for number, line in enumerate(text.splitlines(), 1):
+def read_samples(sources: list[str]) -> Samples:
+    """What files hold, each given as FILE or LABEL=FILE. SystemExit says what is wrong with one."""
+    all_samples: Samples = {}
+    for source in sources:
+        label, _, name = source.rpartition("=")
+        path = Path(name)
         try:
-            points += points_of(json.loads(line), label or path.stem)
-        except (ValueError, KeyError, TypeError, statistics.StatisticsError):
-            sys.exit(f"{path}, line {number}: not a measurement of swiftlet-bench or of llama-bench -o jsonl")
-    if not points:
-        sys.exit(f"{path} holds nothing to draw")
-    return points
+            text = path.read_text()
+        except (OSError, UnicodeDecodeError) as error:
+            sys.exit(f"cannot read {path}: {error}")
+        for number, line in enumerate(text.splitlines(), 1):
+            try:
+                for bar, samples in samples_of(json.loads(line), label or path.stem).items():
+                    all_samples.setdefault(bar, []).extend(map(float, samples))
+            except (ValueError, KeyError, TypeError, AttributeError):
+                sys.exit(f"{path}, line {number}: not a measurement of swiftlet-bench or of llama-bench -o jsonl")
+    if not any(all_samples.values()):
+        sys.exit("there is nothing to draw in these files")
+    return all_samples
 
 
-def draw(points: list[Point], out: Path) -> None:
+def draw(bars: Samples, out: Path) -> None:
     try:
         import matplotlib
 
@@ -103,20 +102,20 @@ def draw(points: list[Point], out: Path) -> None:
         sys.exit("plot.py needs matplotlib: pip install matplotlib")
     # Text stays text and nothing tells the hour: a small file, and the same one for the same figures.
     pyplot.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "swiftlet", "font.size": 9})
-    panels = list(dict.fromkeys(p.panel for p in points))
+    panels = list(dict.fromkeys(bar.panel for bar in bars))
+    labels = list(dict.fromkeys(bar.label for bar in bars))
     figure, axes = pyplot.subplots(1, len(panels), figsize=(4.2 * len(panels), 3.4), squeeze=False)
-    labels = list(dict.fromkeys(p.label for p in points))
     for axis, panel in zip(axes[0], panels, strict=True):
-        own = [p for p in points if p.panel == panel]
-        places = list(dict.fromkeys(p.place for p in own))
-        shown = [label for label in labels if any(p.label == label for p in own)]
+        own = {bar: samples for bar, samples in bars.items() if bar.panel == panel}
+        places = list(dict.fromkeys(bar.place for bar in own))
+        shown = [label for label in labels if any(bar.label == label for bar in own)]
         width = 0.8 / len(shown)
-        for p in own:
-            x = places.index(p.place) + (shown.index(p.label) - (len(shown) - 1) / 2) * width
-            color = COLORS[labels.index(p.label) % len(COLORS)]
-            axis.bar(x, p.median, width * 0.92, color=color)
-            axis.vlines(x, p.least, p.most, color="#333333", linewidth=0.8)
-            axis.text(x, p.most, f"{p.median:.3g}", ha="center", va="bottom", fontsize=7)
+        for bar, samples in own.items():
+            x = places.index(bar.place) + (shown.index(bar.label) - (len(shown) - 1) / 2) * width
+            median = statistics.median(samples)
+            axis.bar(x, median, width * 0.92, color=COLORS[labels.index(bar.label) % len(COLORS)])
+            axis.vlines(x, min(samples), max(samples), color="#333333", linewidth=0.8)
+            axis.text(x, max(samples), f"{median:.3g}", ha="center", va="bottom", fontsize=7)
         axis.set_title(panel, fontsize=10)
         rotation = 60 if len(places) > 6 else 0
         axis.set_xticks(range(len(places)), places, rotation=rotation)
@@ -136,7 +135,7 @@ def main() -> None:
     parser.add_argument("files", nargs="+", metavar="[LABEL=]FILE")
     parser.add_argument("-o", "--out", type=Path, required=True, help="drawing to write: .svg or .png")
     args = parser.parse_args()
-    draw([p for source in args.files for p in read_points(source)], args.out)
+    draw(read_samples(args.files), args.out)
 
 
 if __name__ == "__main__":

@@ -472,38 +472,46 @@ class TestSwiftletBench:
 class TestPlot:
     DECODE: ClassVar = {
         "command": "decode",
-        "tokens_per_second": {"median": 2.0, "min": 1.5, "max": 2.5},
-        "gb_per_second": {"median": 4.0, "min": 3.0, "max": 5.0},
-        "plain_read_gb_per_second": {"median": 8.0, "min": 7.0, "max": 9.0},
+        "memory": {"ceiling": 3 << 30, "slots": 9, "experts": 9},
+        "tokens_per_second": {"samples": [1.5, 2.5]},
+        "gb_per_second": {"samples": [3.0]},
+        "plain_read_gb_per_second": {"samples": [7.0]},
     }
     LLAMA: ClassVar = [
         {"n_prompt": 0, "n_gen": 64, "avg_ts": 3.0, "samples_ts": [2.0, 3.0, 4.5]},
         {"n_prompt": 512, "n_gen": 0, "avg_ts": 9.0, "samples_ts": [9.0]},
     ]
 
-    def test_reads_both_programs(self, tmp_path):
+    def test_reads_both_programs(self, tmp_path, monkeypatch):
         (tmp_path / "ours.jsonl").write_text(json.dumps(self.DECODE) + "\n")
         (tmp_path / "theirs.jsonl").write_text("\n".join(map(json.dumps, self.LLAMA)))
-        points = plot.read_points(str(tmp_path / "ours.jsonl")) + plot.read_points(f"other={tmp_path / 'theirs.jsonl'}")
-        assert [(p.panel, p.place, p.label, p.median, p.least, p.most) for p in points] == [
-            ("decode, tokens/s", "", "ours", 2.0, 1.5, 2.5),
-            ("decode, GB/s", "decode", "ours", 4.0, 3.0, 5.0),
-            ("decode, GB/s", "plain read", "ours", 8.0, 7.0, 9.0),
-            ("decode, tokens/s", "", "other", 3.0, 2.0, 4.5),
-            ("prefill, tokens/s", "512", "other", 9.0, 9.0, 9.0),
-        ]
+        (tmp_path / "small.jsonl").write_text(
+            json.dumps(self.DECODE | {"memory": {"ceiling": 3 << 30, "slots": 4, "experts": 9}})
+        )
+        sources = ["ours=ours.jsonl", "ours=ours.jsonl", "small.jsonl", "other=theirs.jsonl"]
+        monkeypatch.chdir(tmp_path)
+        assert plot.read_samples(sources) == {
+            plot.Bar("decode, tokens/s", "", "ours"): [1.5, 2.5, 1.5, 2.5],
+            plot.Bar("decode, GB/s", "decode", "ours"): [3.0, 3.0],
+            plot.Bar("decode, GB/s", "plain read", "ours"): [7.0, 7.0],
+            plot.Bar("decode under a ceiling, tokens/s", "3.0 GiB", "small"): [1.5, 2.5],
+            plot.Bar("decode, tokens/s", "", "other"): [2.0, 3.0, 4.5],
+            plot.Bar("prefill, tokens/s", "512", "other"): [9.0],
+        }
 
-    @pytest.mark.parametrize("text", ["{", "[]", "3", '{"command": "fly"}', '{"avg_ts": 1, "samples_ts": []}'])
+    @pytest.mark.parametrize(
+        "text", ["{", "[]", "3", '{"command": "fly"}', '{"avg_ts": 1, "samples_ts": []}', '{"command": "prefill"}']
+    )
     def test_bad_line_is_named(self, tmp_path, text):
         (tmp_path / "bad").write_text(json.dumps(self.DECODE) + "\n" + text + "\n")
         with pytest.raises(SystemExit, match="line 2: not a measurement"):
-            plot.read_points(str(tmp_path / "bad"))
+            plot.read_samples([str(tmp_path / "bad")])
 
     def test_draws_the_same_file_twice(self, tmp_path):
         pytest.importorskip("matplotlib")
         (tmp_path / "a").write_text(json.dumps(self.DECODE))
         for name in ("one.svg", "two.svg"):
-            plot.draw(plot.read_points(str(tmp_path / "a")), tmp_path / name)
+            plot.draw(plot.read_samples([str(tmp_path / "a")]), tmp_path / name)
         svg = (tmp_path / "one.svg").read_text()
         assert "decode, tokens/s" in svg and svg == (tmp_path / "two.svg").read_text()
 
@@ -511,4 +519,4 @@ class TestPlot:
         monkeypatch.setitem(sys.modules, "matplotlib", None)
         (tmp_path / "a").write_text(json.dumps(self.DECODE))
         with pytest.raises(SystemExit, match="pip install matplotlib"):
-            plot.draw(plot.read_points(str(tmp_path / "a")), tmp_path / "a.svg")
+            plot.draw(plot.read_samples([str(tmp_path / "a")]), tmp_path / "a.svg")
