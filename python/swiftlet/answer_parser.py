@@ -24,13 +24,19 @@ class AnswerParser:
     """What comes out does not depend on how the answer is cut into pieces."""
 
     def __init__(
-        self, *, begun: bool | None, tools: Sequence[Mapping[str, Any]] = (), new_id: Callable[[], str] = new_call_id
+        self,
+        *,
+        begun: bool | None,
+        tools: Sequence[Mapping[str, Any]] = (),
+        new_id: Callable[[], str] = new_call_id,
+        must_call: bool = False,
     ) -> None:
-        """`begun`: the prompt ended inside the thoughts; None: there can be none. `tools`: functions to be called."""
+        """`begun`: the prompt ended inside the thoughts; None: there can be none. `tools`: functions to be called.
+        `must_call`: the answer is nothing but calls."""
         self._thinking = ThinkingSplitter(begun=begun)
         self._tools = tools
         self._new_id = new_id
-        self._calls = ToolCallParser(tools, new_id) if tools else None
+        self._calls = ToolCallParser(tools, new_id, must_call=must_call) if tools else None
         self._call_in_thoughts = ""  # what the thoughts hold from a tag on
 
     @property
@@ -42,6 +48,11 @@ class AnswerParser:
     def calls(self) -> int:
         """Function calls that have begun."""
         return self._calls.calls if self._calls is not None else 0
+
+    @property
+    def pending(self) -> str:
+        """Content that may turn out to begin a call."""
+        return self._calls.pending if self._calls is not None else ""
 
     def push(self, text: str) -> list[AnswerEvent]:
         """What is certain once this text has come."""

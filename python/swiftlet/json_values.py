@@ -19,11 +19,11 @@ _STRUCTURE = re.compile(r'["{}\[\]]|\\.?', re.DOTALL)
 _MAX_DEPTH = 16  # of references and alternatives, which may go round in circles
 
 
-class ObjectScanner:
-    """Finds the end of a JSON object in text that comes in pieces, at a cost that does not grow with the text."""
+class JsonScanner:
+    """Finds the end of a JSON object or list in text that comes in pieces, at a cost that does not grow with it."""
 
     def __init__(self, start: int) -> None:
-        """`start`: index of the first brace."""
+        """`start`: index of the first brace or bracket."""
         self._at = start
         self._depth = 0
         self._in_string = False
@@ -33,7 +33,7 @@ class ObjectScanner:
         self._at -= count
 
     def end(self, text: str) -> int | None:
-        """Index after the object in the text so far; None: the end is not there yet."""
+        """Index after the value in the text so far; None: the end is not there yet."""
         for match in _STRUCTURE.finditer(text, self._at):
             mark = match[0]
             if mark == "\\":
@@ -56,6 +56,11 @@ def parse_object(text: str) -> dict[str, Any] | None:
     """The object that a text holds, also with line breaks inside strings or as Python writes it; else None."""
     value = _parse(text)
     return value if isinstance(value, dict) else None
+
+
+def is_json(text: str) -> bool:
+    """Whether a text is a JSON value, read as generously as everywhere here."""
+    return _parse(text) is not None
 
 
 def complete_members(text: str) -> dict[str, Any]:
@@ -140,6 +145,12 @@ def json_types(schema: Any, root: Any, depth: int = 0) -> set[str] | None:
             return None
         types |= allowed
     return types
+
+
+def may_be_structured(schema: Any, root: Any) -> bool:
+    """Whether a value of this schema can be an object or a list; not where nothing is known about it."""
+    types = json_types(schema, root)
+    return isinstance(schema, Mapping) if types is None else bool(types & {"object", "array"})
 
 
 def property_schema(schema: Any, name: str) -> Any:

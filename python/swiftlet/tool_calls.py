@@ -10,7 +10,8 @@ Models of the Qwen family write a call in one of two forms:
     </function>
     </tool_call>
 
-and sometimes forget a wrapper or a closing tag. What is no call is text: nothing that a model says is ever lost.
+and sometimes forget a wrapper or a closing tag. What is no call is text: nothing that a model says is ever lost. Only
+the beginning of a call that was cut off before the function's name was complete is neither, and left out.
 """
 
 import re
@@ -20,10 +21,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from swiftlet.json_values import (
-    ObjectScanner,
+    JsonScanner,
     complete_members,
     dump,
     fit,
+    is_json,
+    may_be_structured,
     parse_object,
     property_schema,
     typed_value,
@@ -39,7 +42,7 @@ _NAME = rf"(?P<name>[^>\n]{{1,{_MAX_NAME}}})>"
 _OPENING = re.compile(r"<tool_call>(?:\s*(?P<brace>\{))?|<function=")
 _XML_HEAD = re.compile(rf"(?P<wrapper><tool_call>\s*)?<function={_NAME}")
 _JSON_HEAD = re.compile(
-    r'\{\s*"name"\s*:\s*"(?P<name>[^"\\]+)"\s*,\s*"(?:arguments|parameters)"\s*:\s*(?P<arguments>\{)'
+    r'\{\s*"name"\s*:\s*"(?P<name>[^"\\]+)"(?:\s*,\s*"(?:arguments|parameters)"\s*:\s*(?P<arguments>\{))?'
 )
 _BARE_CALL = ('{"name":"%s","arguments":{', '{"name":"%s","parameters":{')  # without space
 
@@ -47,6 +50,8 @@ _PARAMETER_HEAD = re.compile(_PARAMETER + _NAME)
 _PARAMETER_TAG = re.compile(rf"</parameter>|<parameter={_NAME}")
 # What can stand behind the end of a value, if that is one.
 _AFTER_VALUE = re.compile(rf"\s*(?:</function>(?P<closed>\s*</tool_call>|\s*<function=)?|<parameter={_NAME})")
+# The same behind an object or a list, which shows by itself where it ends.
+_AFTER_STRUCTURE = re.compile(rf"\s*(?:</parameter>|(?=</function>|</tool_call>|<parameter={_NAME}))")
 # Ends of a value at the end of an answer, where some closing tags are missing.
 _LOOSE_END = re.compile(
     r"(?P<tag></parameter>)"
@@ -106,14 +111,19 @@ class ToolCallParser:
     types that the function's JSON schema wants. Space around calls is dropped.
     """
 
-    def __init__(self, tools: Sequence[Mapping[str, Any]], new_id: Callable[[], str] = new_call_id) -> None:
-        """`tools`: as in OpenAI's API, {"type": "function", "function": {"name", "parameters"}}, or the inner part."""
+    def __init__(
+        self, tools: Sequence[Mapping[str, Any]], new_id: Callable[[], str] = new_call_id, *, must_call: bool = False
+    ) -> None:
+        """`tools`: as in OpenAI's API, {"type": "function", "function": {"name", "parameters"}}, or the inner part.
+        `must_call`: there is nothing but calls, so that "<" at a cut is the beginning of one."""
         functions = [tool.get("function", tool) for tool in tools]
         self._schemas: dict[str, Any] = {function["name"]: function.get("parameters") for function in functions}
         self._new_id = new_id
+        self._must_call = must_call
         self._buffer = ""  # what is not decided yet
+        self._pending = ""
         self._scan = 0  # no call begins in the buffer before this
-        self._scanner: ObjectScanner | None = None  # of a call in JSON form that is not complete
+        self._scanner: JsonScanner | None = None  # of a call in JSON form that is not complete
         self._said = False
         self._calls = 0
         self._final = False
@@ -125,6 +135,11 @@ class ToolCallParser:
         """Calls that have begun so far."""
         return self._calls
 
+    @property
+    def pending(self) -> str:
+        """Text that may turn out to begin a call."""
+        return self._pending
+
     def push(self, text: str) -> list[ToolEvent]:
         """What is certain once this text has come."""
         self._buffer += text
@@ -133,7 +148,15 @@ class ToolCallParser:
     def finish(self, *, cut: bool) -> list[ToolEvent]:
         """What is left at the end of the answer. `cut`: it did not end by itself, but at max_tokens for one."""
         self._final, self._cut = True, cut
+        if cut and self._pending and self._is_half_call():
+            self._buffer = ""
         return self._advance()
+
+    def _is_half_call(self) -> bool:
+        """Whether what is pending was surely to become a call, and has no name yet."""
+        if not self._must_call and not self._pending.startswith((_CALL, _FUNCTION)):
+            return False
+        return _JSON_HEAD.match(self._pending.removeprefix(_CALL).lstrip(_SPACE)) is None
 
     def _advance(self) -> list[ToolEvent]:
         events: list[ToolEvent] = []
@@ -193,6 +216,7 @@ class ToolCallParser:
                 self._said = self._said or not shown.isspace()
                 yield Text(shown)
             self._take(start if ends or call else len(text.rstrip(_SPACE)))
+            self._pending = "" if ends or call else self._buffer.lstrip(_SPACE)
             if ends or call:
                 return call
             yield None
@@ -200,9 +224,12 @@ class ToolCallParser:
     def _end_of_wrapper(self) -> _Events:
         while _becomes(self._buffer.lstrip(_SPACE), _END_CALL) and not self._final:
             yield None
-        if self._buffer.lstrip(_SPACE).startswith(_END_CALL):
+        rest = self._buffer.lstrip(_SPACE)
+        if rest.startswith(_END_CALL):
             self._take_space()
             self._take(len(_END_CALL))
+        elif self._cut and _becomes(rest, _END_CALL):
+            self._take(len(self._buffer))
 
     def _find(self) -> tuple[int, _JsonCall | re.Match[str] | None]:
         """Where the next call begins, and the call; without one, the place before which surely none begins."""
@@ -247,7 +274,7 @@ class ToolCallParser:
     def _read_json(self, start: int, brace: int) -> _JsonCall | bool:
         """The call that begins at `start`, its object at `brace`. False: it is none; True: that is not certain yet."""
         if self._scanner is None:
-            self._scanner = ObjectScanner(brace)
+            self._scanner = JsonScanner(brace)
         end = self._scanner.end(self._buffer)
         if end is None and not self._final:
             return True
@@ -258,8 +285,9 @@ class ToolCallParser:
             end = len(self._buffer) if end < 0 else end
         text = self._buffer[brace:end]
         value = parse_object(text)
-        if value is None and (head := _JSON_HEAD.match(text)) is not None:
-            value = {"name": head["name"], "arguments": complete_members(text[head.start("arguments") :])}
+        if value is None and (head := _JSON_HEAD.match(text)) is not None and (head["arguments"] or self._cut):
+            members = complete_members(text[head.start("arguments") :]) if head["arguments"] else {}
+            value = {"name": head["name"], "arguments": members}
         if value is None:
             return False
         arguments = value.get("arguments", value.get("parameters"))
@@ -311,9 +339,14 @@ class ToolCallParser:
             if (tag := _PARAMETER_HEAD.match(self._buffer)) is not None:
                 self._take(tag.end())
                 name = _clean(tag["name"])
-                value = yield from self._value(given | {name}, wrapped=wrapped)
+                expected = property_schema(schema, name)
+                value = None
+                if may_be_structured(expected, schema):
+                    value = yield from self._structured_value()
+                if value is None:
+                    value = yield from self._value(given | {name}, wrapped=wrapped)
                 if value is not None and name not in given:
-                    yield name, typed_value(value, property_schema(schema, name), schema)
+                    yield name, typed_value(value, expected, schema)
                 given.add(name)
             elif self._buffer.startswith("{") and not given and not strayed:
                 for name, value in self._fit((yield from self._json_body()), schema).items():
@@ -330,12 +363,35 @@ class ToolCallParser:
 
     def _json_body(self) -> Generator[None, None, dict[str, Any]]:
         """Arguments that are written as a JSON object inside the function."""
-        scanner = ObjectScanner(0)
+        scanner = JsonScanner(0)
         while (end := scanner.end(self._buffer)) is None and not self._final:
             yield None
         text = self._take(len(self._buffer) if end is None else end)
         value = parse_object(text)
         return complete_members(text) if value is None else value
+
+    def _structured_value(self) -> Generator[None, None, str | None]:
+        """An object or a list, and the end tag behind it: tags inside its strings are text. None: there is none."""
+        while not (self._buffer.lstrip(_SPACE) or self._final):
+            yield None
+        start = len(self._buffer) - len(self._buffer.lstrip(_SPACE))
+        if self._buffer[start : start + 1] not in ("{", "["):
+            return None
+        scanner = JsonScanner(start)
+        while (end := scanner.end(self._buffer)) is None and not self._final:
+            yield None
+        if end is None and self._cut:
+            self._take(len(self._buffer))  # what came of it is no value
+            return None
+        if end is None or not is_json(self._buffer[start:end]):
+            return None
+        while (tag := _AFTER_STRUCTURE.match(self._buffer, end)) is None:
+            if not _becomes_tag(self._buffer[end:].lstrip(_SPACE)):
+                return None
+            if self._final:
+                return self._take(len(self._buffer))[start:end]
+            yield None
+        return self._take(tag.end())[start:end]
 
     def _value(self, given: set[str], *, wrapped: bool) -> Generator[None, None, str | None]:
         """Text of the parameter whose tag was taken last; takes its end too. None: it was cut off."""
@@ -432,7 +488,7 @@ def _becomes_head(text: str) -> bool:
 
 def _becomes_tag(text: str) -> bool:
     """Whether `text` can grow into a tag that means something inside a function."""
-    tags = (_END_FUNCTION, _END_CALL, _CALL, _FUNCTION)
+    tags = (_END_PARAMETER, _END_FUNCTION, _END_CALL, _CALL, _FUNCTION)
     return _becomes_named(text, _PARAMETER) or any(_becomes(text, tag) for tag in tags)
 
 

@@ -197,6 +197,22 @@ def test_a_stop_string_inside_a_call(engine):
         assert both(address, tools=TOOLS, stop="France")[2] == [("weather", {"n": 5})]
 
 
+def test_a_call_that_is_cut_before_it_has_a_name(engine):
+    call = CALL.replace('"5"', "5")
+    say(engine, call)
+    ids = engine.tokenizer.encode(call)
+    with serving(engine) as address:
+        for choice in ("required", "auto"):
+            for count in range(1, len(ids), 3):
+                content, _, calls, finish = both(address, tools=TOOLS, tool_choice=choice, max_tokens=count)
+                assert (content, finish) == ("", "length")
+                assert bool(calls) == ('"weather"' in engine.tokenizer.decode(ids[:count]))
+        body = {"model": "demo", "messages": HI, "max_tokens": 3, "tool_choice": {"type": "any"},
+                "tools": [{"name": "weather", "input_schema": {"properties": {"n": {"type": "integer"}}}}]}  # fmt: skip
+        message = json.loads(request(address, MESSAGES, body)[2])
+        assert (message["content"], message["stop_reason"]) == ([], "max_tokens")
+
+
 def test_calls_as_events_of_a_response(engine):
     patch = '<tool_call>\n{"name": "patch", "arguments": {"input": "+ a\\n- b"}}\n</tool_call>'
     say(engine, f"Let me see.\n{CALL}\n{patch}")

@@ -57,12 +57,12 @@ def collect(events):
     return text, [(name, json.loads(arguments)) for name, arguments in calls], thoughts
 
 
-def parse(pieces, *, cut=False, begun=None):
+def parse(pieces, *, cut=False, begun=None, must_call=False):
     ids = map(str, itertools.count())
     if begun is None:
         parser = ToolCallParser(TOOLS, lambda: next(ids))
     else:
-        parser = AnswerParser(begun=begun, tools=TOOLS, new_id=lambda: next(ids))
+        parser = AnswerParser(begun=begun, tools=TOOLS, new_id=lambda: next(ids), must_call=must_call)
     pieces = [pieces] if isinstance(pieces, str) else pieces
     return collect([event for piece in pieces for event in parser.push(piece)] + parser.finish(cut=cut))
 
@@ -188,7 +188,8 @@ def test_a_call_that_is_cut_off_has_what_was_complete():
     seen = set()
     for end in range(1, len(whole)):
         text, calls = calls_of(whole[:end], cut=True)
-        assert text or calls
+        assert text == (whole[:end] if end < len("<tool_call>") else "")
+        assert bool(calls) == (end >= whole.index(">\n<parameter") + 1)
         for _, arguments in calls:
             assert arguments.items() <= {"city": "Paris", "days": 12, "unit": "C"}.items()
             seen.add(len(arguments))
@@ -196,17 +197,37 @@ def test_a_call_that_is_cut_off_has_what_was_complete():
 
 
 def test_a_json_call_that_is_cut_off():
-    whole = as_json("weather", {"city": "Paris", "days": 12, "options": {"a": [1, 2]}})
-    for end in range(len(whole)):
+    arguments = {"city": "Paris", "days": 12, "options": {"a": [1, 2]}}
+    whole = as_json("weather", arguments)
+    for end in range(1, len(whole)):
         text, calls = calls_of(whole[:end], cut=True)
-        assert (
-            text == whole[:end]
-            or calls[0][1].items() <= {"city": "Paris", "days": 12, "options": {"a": [1, 2]}}.items()
-        )
+        assert text == (whole[:end] if end < len("<tool_call>") else "")
+        assert bool(calls) == (end >= whole.index('",') + 1)
+        assert all(given.items() <= arguments.items() for _, given in calls)
     assert calls_of('<tool_call>{"name": "weather", "arguments": {"city": "Paris", "days": 1', cut=True) == (
         "",
         [("weather", {"city": "Paris"})],
     )
+
+
+@pytest.mark.parametrize("form", [xml, as_json])
+@pytest.mark.parametrize("said", ["", "Let me see.\n", "<think>\nHm.\n</think>\n\n"])
+def test_half_a_tag_is_no_content(form, said):
+    """Whatever the cut, content has nothing of a call's tags, and the same streamed or not."""
+    call = form("weather", PARIS)
+    for end in range(len(call)):
+        for must_call in (False, True):
+            tags = not must_call and 0 < end < len("<tool_call>")
+            shown = said.rpartition("\n\n")[2].rstrip() if end and not tags else said.rpartition("\n\n")[2]
+            for pieces in ([said + call[:end]], list(said + call[:end])):
+                text, _, thoughts = parse(pieces, cut=True, begun=False, must_call=must_call)
+                assert text == shown + (call[:end] if tags else "")
+                assert thoughts == ("Hm." if "think" in said else "")
+
+
+@pytest.mark.parametrize("text", ["a <", "1 <b", "The tag <tool", "<func", "a <tool_call> b <", '{"name": "weath'])
+def test_text_at_a_cut_stays_text(text):
+    assert calls_of(text, cut=True) == (text, [])
 
 
 def test_escapes_without_a_character():
@@ -246,6 +267,51 @@ def test_any_split_gives_the_same(cut_answer, cut, begun):
     whole = parse(answer, cut=cut, begun=begun)
     assert parse(pieces, cut=cut, begun=begun) == whole
     assert parse(list(answer), cut=cut, begun=begun) == whole
+
+
+# Text in nested strings that looks like tags
+
+TAGS = st.lists(st.sampled_from([*FRAGMENTS[:8], "\n", "x", '"', "\\", "{", "]", "é"]), max_size=4).map("".join)
+NESTED = st.recursive(
+    TAGS | st.integers() | st.none(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TAGS, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.dictionaries(TAGS, NESTED, max_size=3),
+    st.lists(NESTED, max_size=3),
+    st.sampled_from([None, 2]),
+    st.data(),
+)
+def test_tags_inside_strings_of_objects_and_lists(options, place, indent, data):
+    written = {name: json.dumps(value, indent=indent, ensure_ascii=False)
+               for name, value in (("options", options), ("place", place))}  # fmt: skip
+    answer = f"So:\n{xml('weather', {**written, 'days': 3})}\n{xml('now', {})}"
+    expected = "So:", [("weather", {"options": options, "place": place, "days": 3}), ("now", {})], ""
+    places = sorted(data.draw(st.lists(st.integers(0, len(answer)), max_size=8)))
+    pieces = [answer[a:b] for a, b in itertools.pairwise([0, *places, len(answer)])]
+    assert parse(answer) == parse(pieces) == parse(list(answer)) == expected
+    # Cut anywhere, the arguments are those that were complete.
+    for _, arguments in parse(answer[: places[-1] if places else 0], cut=True)[1]:
+        assert arguments.items() <= expected[1][0][1].items()
+
+
+@pytest.mark.parametrize("tail", ["", "\n</function>\n</tool_call>", "\n<parameter=days>\n5"])
+def test_an_object_ends_without_its_tag(tail):
+    value = {"a": ["</parameter>\n</function>\n</tool_call>"]}
+    answer = f"<tool_call>\n<function=weather>\n<parameter=options>\n{json.dumps(value)}{tail}"
+    days = {"days": 5} if "days" in tail else {}
+    assert parse(answer) == parse(list(answer)) == ("", [("weather", {"options": value, **days})], "")
+
+
+@pytest.mark.parametrize("value", ['{"a": 1', "{a}", '["it', "{'a': 1} or so"])
+def test_what_only_begins_like_an_object_ends_at_its_tag(value):
+    answer = xml("weather", {"options": value, "city": "Paris"})
+    expected = "", [("weather", {"options": value, **PARIS})], ""
+    assert parse(answer) == parse(list(answer)) == expected
 
 
 def test_braces_behind_something_that_is_no_parameter_are_no_arguments():

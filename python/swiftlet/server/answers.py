@@ -257,7 +257,7 @@ class Answers:
             raise _Left
         question = job.question
         job.prefill = 0, job.prompt_tokens
-        parser = AnswerParser(begun=job.begun, tools=question.tools)
+        parser = AnswerParser(begun=job.begun, tools=question.tools, must_call=bool(question.must_call))
         reasoning_tokens = 0
 
         def on_prefill(done: int, total: int) -> None:
