@@ -1,4 +1,4 @@
-"""Answers that must follow a grammar: JSON, JSON of a schema, or a function call. Needs the extra `grammar`.
+"""Answers that must follow a grammar: JSON, JSON of a schema, or function calls. Needs the extra `grammar`.
 
 llguidance says which tokens may come next; the core's sampler chooses among them.
 """
@@ -7,20 +7,14 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from swiftlet import _core
+from swiftlet.answer_parser import AnswerParser
+from swiftlet.constraints import CallConstraint, GrammarConstraint, first_line
 from swiftlet.json_values import json_types
-from swiftlet.thinking import END
 from swiftlet.tokenizer import Tokenizer
 from swiftlet.tool_calls import is_parameter_name
 
-try:
-    import llguidance
-    import llguidance.numpy
-except ImportError as error:
-    raise _core.InputError("grammars need llguidance: pip install 'pyswiftlet[grammar]'") from error
+import llguidance  # isort: skip  (last: if it is missing, constraints.py says what to do)
 
 CallForm = Literal["xml", "json"]
 
@@ -33,40 +27,17 @@ _JSON_OPTIONS = {"whitespace_pattern": _WHITESPACE}
 _LINE = "\n"
 _BLANKS = r"/[ \n]{0,4}/"
 
-
-class Constraint:
-    """Which tokens may follow, during one answer."""
-
-    def __init__(
-        self, matcher: "llguidance.LLMatcher", vocab_size: int, tokenizer: Tokenizer, in_thoughts: bool
-    ) -> None:
-        self._matcher = matcher
-        self._tokenizer = tokenizer
-        self._tail: bytes | None = b"" if in_thoughts else None  # the end of thoughts that are going on
-        self._mask = llguidance.numpy.allocate_token_bitmask(1, vocab_size)
-
-    def mask(self) -> NDArray[np.uint32] | None:
-        """A bit for each token that may come next, as swiftlet._core.Generation.next takes it; None: any may."""
-        if self._tail is not None:
-            return None
-        llguidance.numpy.fill_next_token_bitmask(self._matcher, self._mask)
-        self._check()
-        mask: NDArray[np.uint32] = self._mask[0].view(np.uint32)
-        return mask
-
-    def accept(self, id: int) -> None:
-        """The token that was chosen."""
-        if self._tail is None:
-            self._matcher.consume_token(id)
-            self._check()
-            return
-        self._tail = (self._tail + self._tokenizer.token_bytes(id))[-4 * len(END) :]
-        if END.encode() in self._tail:
-            self._tail = None
-
-    def _check(self) -> None:
-        if self._matcher.is_error():
-            raise _core.InputError(f"the grammar cannot go on: {_first_line(self._matcher.get_error())}")
+# Terminals of answers in which only some calls are bound. What the parser of calls takes for a bound one, in whatever
+# form, is neither TEXT nor, behind a <tool_call> that is a token, INSIDE.
+_FREE_TEXT = r"""
+ANY: /(?s:.*)/
+SPACE: /[ \t\r\n]*/
+QUOTES: /[ \t\r"']*/
+NAME: SPACE "{" SPACE "\"name\"" SPACE ":" SPACE
+ARGUMENTS: SPACE "," SPACE /"(arguments|parameters)"/ SPACE ":" SPACE
+TEXT: ANY & ~(("<tool_call>" SPACE)? FUNCTION ANY) & ~("<tool_call>" SPACE "{" ANY) & ~(JSON "{" ANY)
+INSIDE: ANY & ~(SPACE FUNCTION ANY) & ~(SPACE "{" ANY)
+"""
 
 
 class GrammarCompiler:
@@ -78,7 +49,7 @@ class GrammarCompiler:
         self._vocab_size = vocab_size
         self._tokens = llguidance.LLTokenizer(tokenizer.to_json(), n_vocab=vocab_size, eos_token=list(end_ids))
 
-    def json_schema(self, schema: Mapping[str, Any] | None = None, *, in_thoughts: bool = False) -> Constraint:
+    def json_schema(self, schema: Mapping[str, Any] | None = None, *, in_thoughts: bool = False) -> GrammarConstraint:
         """An answer that is JSON of a schema (None: any object).
 
         `in_thoughts`: the answer begins inside the thoughts, and the grammar applies after </think>. Raises InputError
@@ -94,7 +65,7 @@ class GrammarCompiler:
         several: bool = True,
         or_schema: Mapping[str, Any] | None = None,
         in_thoughts: bool = False,
-    ) -> Constraint:
+    ) -> GrammarConstraint:
         """An answer that calls one of the tools (as OpenAI's API describes them), or `several` times one of them.
 
         `form`: how the model writes calls, see tool_calls. Parameters come in the order of the schema. `or_schema`: the
@@ -111,39 +82,108 @@ class GrammarCompiler:
             rules += write(i, function["name"], function.get("parameters") or {})
         return self._constraint("\n".join(rules) + "\n", in_thoughts)
 
+    def strict_calls(
+        self, tools: Sequence[Mapping[str, Any]], strict: Sequence[str], *, form: CallForm, begun: bool | None
+    ) -> CallConstraint:
+        """Any answer, in which calls of the tools named in `strict` have arguments of their schemas.
+
+        `form`: how the model writes calls; it cannot write those of strict tools in the other one. `begun`: as
+        AnswerParser takes it.
+        """
+        functions = [tool.get("function", tool) for tool in tools]
+        bound = [function for function in functions if function["name"] in strict]
+        free = [function["name"] for function in functions if function["name"] not in strict]
+        matcher = self._matcher(self._strict_grammar(bound, free, form))
+
+        def begin(text: str) -> GrammarConstraint | None:
+            own = matcher.deep_copy()
+            if not own.consume_tokens(self._tokenizer.encode(text)):
+                return None
+            return GrammarConstraint(own, self._vocab_size, self._tokenizer)
+
+        return CallConstraint(begin, AnswerParser(begun=begun, tools=tools), self._tokenizer)
+
+    def _strict_grammar(self, bound: Sequence[Mapping[str, Any]], free: Sequence[str], form: CallForm) -> str:
+        """What may become a call, from its first character on: a call of one of the `bound`, or any other text."""
+        added = self._tokenizer.added_tokens
+        open_id = added.get("<tool_call>")
+        texts = ["TEXT"] if open_id is None else ["TEXT", f"<[{open_id}]> INSIDE"]
+        rules = [
+            "FUNCTION: " + " | ".join(f"FUNCTION_{i}" for i in range(len(bound))),
+            f"JSON: NAME ({_strings([function['name'] for function in bound])}) ARGUMENTS",
+            "call: " + " | ".join(f"call_{i}" for i in range(len(bound))),
+            "start: call | other",
+        ]
+        if form == "json" and free:
+            rules.append(f"OTHER_CALL: NAME ({_strings(free)}) ANY")
+            rules.append('SPELLED_OTHER_CALL: "<tool_call>" OTHER_CALL')
+            texts += ["SPELLED_OTHER_CALL"] if open_id is None else ["SPELLED_OTHER_CALL", f"<[{open_id}]> OTHER_CALL"]
+        # Tokens with a text of their own, which no terminal holds, end what is undecided.
+        ids = ",".join(str(id) for id in sorted(added.values()) if id not in self._tokenizer.special_ids)
+        rules.append(f"text: {' | '.join(texts)}")
+        rules.append(f"other: text <[{ids}]>?" if ids else "other: text")
+        for i, function in enumerate(bound):
+            name, parameters = function["name"], function.get("parameters") or {}
+            rules.append(f'FUNCTION_{i}: "<function=" QUOTES {_text(name)} QUOTES ">"')
+            if form == "xml":
+                places, more = _xml_parameters(i, name, parameters)
+                head, rest = f"FUNCTION_{i}", f"{_text(_LINE)} {places} {_text('</function>')}"
+            else:
+                more = [f"JSON_{i}: NAME {_strings([name])} ARGUMENTS", f"arguments_{i}: {_arguments(parameters)}"]
+                head, rest = f"JSON_{i}", f'arguments_{i} SPACE "}}"'
+            heads = [f"SPELLED_{i}"] if open_id is None else [f"SPELLED_{i}", f"<[{open_id}]> WRAPPED_{i}"]
+            rules += more
+            rules.append(f"WRAPPED_{i}: SPACE {head}")
+            rules.append(f'SPELLED_{i}: "<tool_call>" SPACE {head}')
+            wrapped = f"({' | '.join(heads)}) {rest} {_BLANKS} {self._tag('</tool_call>')}"
+            rules.append(f"call_{i}: {wrapped} | {head} {rest}")
+        return _FREE_TEXT + "\n".join(rules) + "\n"
+
     def _json_call(self, i: int, name: str, parameters: Mapping[str, Any]) -> list[str]:
         begin = f'\n{{"name": {json.dumps(name, ensure_ascii=False)}, "arguments": '
-        arguments = _json({"type": "object", **parameters})
         call = (
             f"{self._tag('<tool_call>')} {_text(begin)} arguments_{i} {_text('}' + _LINE)} {self._tag('</tool_call>')}"
         )
-        return [f"call_{i}: {call}", f"arguments_{i}: {arguments}"]
+        return [f"call_{i}: {call}", f"arguments_{i}: {_arguments(parameters)}"]
 
     def _xml_call(self, i: int, name: str, parameters: Mapping[str, Any]) -> list[str]:
-        properties = parameters.get("properties") or {}
-        required = parameters.get("required") or []
-        if not isinstance(properties, Mapping) or not isinstance(required, list):
-            raise _core.InputError(f'"properties" and "required" of {name!r} are no JSON schema: an object and a list')
-        definitions = {key: parameters[key] for key in ("$defs", "definitions") if key in parameters}
-        rules, places = [], []
-        for j, (key, schema) in enumerate(properties.items()):
-            rule = f"parameter_{i}_{j}"
-            places.append(rule if key in required else f"{rule}?")
-            rules += _parameter(rule, key, schema, definitions)
+        places, rules = _xml_parameters(i, name, parameters)
         head = f"{self._tag('<tool_call>')} {_text(f'{_LINE}<function={name}>{_LINE}')}"
         tail = f"{_text('</function>' + _LINE)} {self._tag('</tool_call>')}"
-        return [f"call_{i}: {head} {' '.join(places)} {tail}", *rules]
+        return [f"call_{i}: {head} {places} {tail}", *rules]
 
     def _tag(self, text: str) -> str:
         """A tag is a token of its own in most vocabularies."""
         id = self._tokenizer.added_tokens.get(text)
         return _text(text) if id is None else f"<[{id}]>"
 
-    def _constraint(self, lark: str, in_thoughts: bool) -> Constraint:
+    def _constraint(self, lark: str, in_thoughts: bool) -> GrammarConstraint:
+        return GrammarConstraint(self._matcher(lark), self._vocab_size, self._tokenizer, in_thoughts=in_thoughts)
+
+    def _matcher(self, lark: str) -> "llguidance.LLMatcher":
         matcher = llguidance.LLMatcher(self._tokens, llguidance.LLMatcher.grammar_from_lark(lark), log_level=0)
         if matcher.is_error():
-            raise _core.InputError(f"the schema cannot be enforced: {_first_line(matcher.get_error())}")
-        return Constraint(matcher, self._vocab_size, self._tokenizer, in_thoughts)
+            raise _core.InputError(f"the schema cannot be enforced: {first_line(matcher.get_error())}")
+        return matcher
+
+
+def _xml_parameters(i: int, name: str, parameters: Mapping[str, Any]) -> tuple[str, list[str]]:
+    """The parameters of a function in XML form, in the order of its schema, and the rules that they need."""
+    properties = parameters.get("properties") or {}
+    required = parameters.get("required") or []
+    if not isinstance(properties, Mapping) or not isinstance(required, list):
+        raise _core.InputError(f'"properties" and "required" of {name!r} are no JSON schema: an object and a list')
+    definitions = {key: parameters[key] for key in ("$defs", "definitions") if key in parameters}
+    rules, places = [], []
+    for j, (key, schema) in enumerate(properties.items()):
+        rule = f"parameter_{i}_{j}"
+        places.append(rule if key in required else f"{rule}?")
+        rules += _parameter(rule, key, schema, definitions)
+    return " ".join(places), rules
+
+
+def _arguments(parameters: Mapping[str, Any]) -> str:
+    return _json({"type": "object", **parameters})
 
 
 def _parameter(rule: str, key: str, schema: Any, definitions: Mapping[str, Any]) -> list[str]:
@@ -167,9 +207,10 @@ def _json(schema: Mapping[str, Any]) -> str:
     return f"%json {json.dumps({**schema, 'x-guidance': _JSON_OPTIONS})}"
 
 
+def _strings(names: Sequence[str]) -> str:
+    """One of these JSON strings."""
+    return " | ".join(_text(json.dumps(name, ensure_ascii=False)) for name in names)
+
+
 def _text(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
-
-
-def _first_line(message: str) -> str:
-    return message.strip().split("\n", 1)[0]

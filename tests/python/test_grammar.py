@@ -1,8 +1,11 @@
 """Answers under a grammar: the demo model says what it likes, and it fits all the same."""
 
 import json
+import re
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import swiftlet
 from swiftlet import InputError
@@ -164,6 +167,133 @@ def test_the_grammar_begins_after_the_thoughts(compiler, engine):
     assert constraint.mask() is None
     assert accepts(compiler, constraint, 'Hm, {}.\n</think>\n\n{"name": "Tom", "age": 7, "tags": []}', engine)
     assert not accepts(compiler, compiler.json_schema(SCHEMA, in_thoughts=True), "Hm.\n</think>\n\nTom", engine)
+
+
+# Strict tools: calls are bound, everything else is free
+
+FORECAST = {
+    "name": "forecast",
+    "parameters": {
+        "type": "object",
+        "properties": {"city": {"enum": ["Rome", "Oslo"]}, "days": {"type": "integer", "maximum": 9}},
+        "required": ["city", "days"],
+        "additionalProperties": False,
+    },
+}
+MIXED = [FORECAST, {"name": "now", "parameters": {"properties": {"zone": {"type": "string"}}}}]
+
+
+def call(form, name, **arguments):
+    if form == "json":
+        return f"<tool_call>\n{json.dumps({'name': name, 'arguments': arguments})}\n</tool_call>"
+    body = "".join(f"<parameter={key}>\n{value}\n</parameter>\n" for key, value in arguments.items())
+    return f"<tool_call>\n<function={name}>\n{body}</function>\n</tool_call>"
+
+
+def strict(compiler, form, begun=False):
+    return compiler.strict_calls(MIXED, ["forecast"], form=form, begun=begun)
+
+
+@pytest.mark.parametrize("form", ["xml", "json"])
+def test_only_calls_of_strict_tools_are_bound(compiler, engine, form):
+    good, bad = call(form, "forecast", city="Oslo", days=3), call(form, "forecast", city="Paris", days=3)
+    for text, fits in [
+        (good, True),
+        (f"Let me see.\n\n{good}\n{good}", True),
+        (bad, False),
+        (f"Let me see.\n{good}\n{bad}", False),
+        (good.replace("3", "30"), False),
+        (good.replace("days", "day"), False),
+        (good.replace("city", '"city"'), False),
+        (call(form, "now", zone=5, more="<b>"), True),
+        (f"{call(form, 'now')}\n{bad}", False),
+        # Without its wrapper a call is one all the same.
+        (good.removeprefix("<tool_call>\n").removesuffix("\n</tool_call>"), True),
+        (bad.removeprefix("<tool_call>\n"), False),
+    ]:
+        assert accepts(compiler, strict(compiler, form), text, engine) == fits, text
+
+
+@pytest.mark.parametrize("form", ["xml", "json"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It rains. a < b, <b>bold</b>, {braces}, é<é",
+        "A call begins with <tool_call> and ends with </tool_call>; <function=name> names it.",
+        "<tool_call></tool_call>",
+        "<function=forecas",
+        '{"name": "Ann", "arguments": [1]}',
+        '{"name": "forecast", "in": "Oslo"}',
+        "Hm",
+        "",
+    ],
+)
+def test_plain_answers_are_not_restricted(compiler, engine, form, text):
+    assert accepts(compiler, strict(compiler, form), text, engine)
+
+
+def test_nothing_is_masked_where_nothing_looks_like_a_call(compiler, engine):
+    constraint = strict(compiler, "xml")
+    masked = []
+    for id in engine.tokenizer.encode("A long answer, in which 2 > 1.\n" * 9 + "a <b> c" + "\nThe end." * 9):
+        masked.append(constraint.mask() is not None)
+        constraint.accept(id)
+    assert sum(masked) <= 2  # behind the "<"
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_thoughts_are_free_of_schemas_too(compiler, engine, begun):
+    bad = call("xml", "forecast", city="Paris", days=3)
+    thoughts = ("" if begun else "<think>\n") + f"I could say {bad}.\n</think>\n\n"
+    good = call("xml", "forecast", city="Rome", days=3)
+    assert accepts(compiler, strict(compiler, "xml", begun), thoughts + good, engine)
+    assert not accepts(compiler, strict(compiler, "xml", begun), thoughts + bad, engine)
+
+
+@pytest.mark.parametrize("wish", ["Paris", "Rome"])
+def test_the_model_keeps_to_a_strict_schema(engine, compiler, wish):
+    """The demo model calls of its own accord, with the city it is asked about."""
+    city = {"type": "string", "enum": ["Rome", "Oslo"]}
+    tool = {"name": "get_weather", "description": "The weather in a city.",
+            "parameters": {"type": "object", "properties": {"city": city}, "required": ["city"]}}  # fmt: skip
+    tools = [{"type": "function", "function": tool}]
+    constraint = compiler.strict_calls(tools, ["get_weather"], form="xml", begun=False)
+    question = f"What is the weather in {wish}?"
+    answer = engine.complete(question, tools=tools, constraint=constraint, temperature=0, enable_thinking=False)
+    assert answer.finish_reason == "stop" and "<function=get_weather>" in answer.text
+    assert re.search(r"<parameter=city>\n(Rome|Oslo)\n</parameter>", answer.text)
+    plain = engine.complete("What is the capital of Italy?", temperature=0, tools=tools, enable_thinking=False)
+    constraint = compiler.strict_calls(tools, ["get_weather"], form="xml", begun=False)
+    assert (
+        plain.text
+        == engine.complete(
+            "What is the capital of Italy?", temperature=0, tools=tools, enable_thinking=False, constraint=constraint
+        ).text
+    )
+
+
+PIECES = [
+    "<tool_call>", "</tool_call>", "<function=forecast>", "<function=now>", "</function>", "<parameter=city>",
+    "<parameter=days>", "</parameter>", "\n", " ", "5", "Oslo", "{", "}", '"', "é", "<", "<func", "</", "=", "forecast",
+    call("xml", "forecast", city="Oslo", days=3), call("xml", "now"), call("json", "forecast", city="Oslo", days=3),
+    '{"name": "forecast", "arguments": {', "<function='forecast'>",
+]  # fmt: skip
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.sampled_from(PIECES), max_size=10).map("".join), st.sampled_from(["xml", "json"]))
+def test_whatever_is_let_through_has_strict_calls_of_the_schema(compiler, engine, text, form):
+    parser = ToolCallParser(MIXED)
+    events = parser.push(text) + parser.finish(cut=False)
+    bound = [event.index for event in events if isinstance(event, CallBegin) and event.name == "forecast"]
+    if accepts(compiler, strict(compiler, form), text, engine):
+        for index in bound:
+            pieces = [e.text for e in events if isinstance(e, CallArguments) and e.index == index]
+            arguments = json.loads("".join(pieces))
+            assert arguments["city"] in ("Rome", "Oslo") and arguments["days"] <= 9 and len(arguments) == 2
+    else:
+        # Nothing else is held up, but for beginnings of calls that were never finished or are of the other form.
+        assert bound or "forecast" in text or re.search(r"<tool_call>\s*\{", text)
 
 
 def test_any_object(compiler, engine):

@@ -250,6 +250,31 @@ def test_calls_as_blocks_of_a_message(engine):
     assert whole["stop_reason"] == events[-2]["delta"]["stop_reason"] == "tool_use"
 
 
+def test_a_strict_tool_is_enforced_when_it_is_called(engine):
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    function = {"name": "weather", "parameters": schema, "strict": True}
+    openai = [{"type": "function", "function": function}, TOOLS[1]]
+    messages = [{"name": "weather", "input_schema": schema, "strict": True}]
+    responses = [{"type": "function", **function}]
+    with serving(engine) as address:
+        say(engine, f"Let me see.\n{CALL.replace('weather', 'now')}")
+        assert both(address, tools=openai)[2] == [("now", {"n": 5})]
+        say(engine, CALL.replace('"5"', "5"))
+        assert both(address, tools=openai)[2] == [("weather", {"n": 5})]
+        say(engine, CALL)  # the core does not do as the mask says
+        for path, options in [
+            (CHAT, {"tools": openai}),
+            (MESSAGES, {"tools": messages, "max_tokens": 99}),
+            (RESPONSES, {"tools": responses, "input": "Hi"}),
+        ]:
+            status, _, body = request(address, path, {"model": "demo", "messages": HI, **options})
+            assert status == 400 and b"the grammar cannot go on" in body
+        assert both(address, tools=openai, tool_choice="none")[2] == []
+        openai[0] = {"type": "function", "function": {**function, "parameters": {"type": "nothing"}}}
+        status, _, body = request(address, CHAT, {"model": "demo", "messages": HI, "tools": openai})
+        assert status == 400 and b"cannot be enforced" in body
+
+
 def test_memory_for_grammars_comes_out_of_the_ceiling(engine):
     say(engine, '{"a": [1, true]}')
     with serving(engine) as address:
@@ -258,6 +283,15 @@ def test_memory_for_grammars_comes_out_of_the_ceiling(engine):
         say(engine, "Hello")  # the core does not do as the mask says
         events, _ = stream(address, response_format={"type": "json_object"})
         assert "the grammar cannot go on" in json.loads(events[-1])["error"]["message"]
+
+
+def test_the_repetition_penalty_has_two_names(engine):
+    say(engine, "Hello")
+    with serving(engine) as address:
+        for name in ("repetition_penalty", "repeat_penalty"):
+            chat(address, **{name: 1.25})
+            assert engine._model.params.repetition_penalty == 1.25
+            assert request(address, CHAT, {"model": "demo", "messages": HI, name: 0})[0] == 400
 
 
 def test_text_completions_are_plain_text(engine):

@@ -38,6 +38,8 @@ class Question:
     """Functions that the answer may call."""
     must_call: Sequence[str] = ()
     """Functions of which the answer must call one."""
+    strict: Sequence[str] = ()
+    """Functions whose calls must have arguments of their schemas."""
     parallel_calls: bool = True
     schema: Mapping[str, Any] | None = None
     """The answer is to be JSON of this schema."""
@@ -194,7 +196,7 @@ class Answers:
         with refusals():
             tokens = self.engine.check(question.prompt, **question.options)
             begun = self._begins_thinking(question)
-            return tokens, begun, self._constraint(question, bool(begun))
+            return tokens, begun, self._constraint(question, begun)
 
     def _begins_thinking(self, question: Question) -> bool | None:
         """As AnswerParser takes it: None for plain text, which is only continued."""
@@ -209,12 +211,14 @@ class Answers:
         )
         return begins_thinking(text)
 
-    def _constraint(self, question: Question, begun: bool) -> Constraint | None:
-        if not question.must_call and question.schema is None:
+    def _constraint(self, question: Question, begun: bool | None) -> Constraint | None:
+        if not (question.must_call or question.strict) and question.schema is None:
             return None
         with self._compiling:
             if self._compiler is None:
                 self._compiler = self._make_compiler()
+        if question.strict and not question.must_call and question.schema is None:
+            return self._compiler.strict_calls(question.tools, question.strict, form=self._call_form, begun=begun)
         if question.tools:
             must = question.must_call
             return self._compiler.function_call(
@@ -222,9 +226,9 @@ class Answers:
                 form=self._call_form,
                 several=question.parallel_calls,
                 or_schema=None if must else question.schema,
-                in_thoughts=begun,
+                in_thoughts=bool(begun),
             )
-        return self._compiler.json_schema(question.schema, in_thoughts=begun)
+        return self._compiler.json_schema(question.schema, in_thoughts=bool(begun))
 
     def _make_compiler(self) -> "GrammarCompiler":
         """Takes seconds and memory with a large vocabulary. The experts give it up first: the ceiling holds."""

@@ -66,6 +66,7 @@ def _prompt(body: PromptRequest, client: str) -> Question:
         },
         tools=tools,
         must_call=must_call,
+        strict=[tool.name for tool in body.tools or () if tool.strict and tool.name in names],
         parallel_calls=choice is None or not choice.disable_parallel_tool_use,
         client=client,
     )
@@ -86,6 +87,7 @@ def _question(body: MessagesRequest, client: str) -> Question:
         },
         tools=prompt.tools,
         must_call=prompt.must_call,
+        strict=prompt.strict,
         parallel_calls=prompt.parallel_calls,
         schema=None if form is None else form.json_schema,
         client=client,

@@ -20,6 +20,7 @@ class AnthropicTool(Lenient):
     name: FunctionName
     type: str | None = None
     description: str | None = None
+    strict: bool | None = None
     input_schema: dict[str, Any] | None = None
 
 

@@ -58,6 +58,7 @@ def question_of(body: ChatRequest, client: str) -> Question:
         options=options,
         tools=tools,
         must_call=must_call(body.tool_choice, tools),
+        strict=[tool.function.name for tool in body.tools or () if tool.function.strict] if tools else [],
         parallel_calls=body.parallel_tool_calls is not False,
         schema=schema_of(body.response_format),
         client=client,

@@ -6,7 +6,7 @@ are top_k, min_p, repetition_penalty, ignore_eos, enable_thinking and chat_templ
 
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, field_validator
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, field_validator
 
 MAX_MESSAGES = 20_000
 MAX_TOOLS = 512
@@ -128,7 +128,11 @@ class SamplingRequest(BaseModel):
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
     top_k: Annotated[int, Field(ge=-1)] | None = None
     min_p: Annotated[float, Field(ge=0, le=1)] | None = None
-    repetition_penalty: Annotated[float, Field(gt=0, le=100)] | None = None
+    # The second name is Ollama's and llama.cpp's, which Open WebUI sends.
+    repetition_penalty: Annotated[
+        Annotated[float, Field(gt=0, le=100)] | None,
+        Field(validation_alias=AliasChoices("repetition_penalty", "repeat_penalty")),
+    ] = None
     presence_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
     frequency_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
     logit_bias: Annotated[dict[NonNegative, Annotated[float, Field(ge=-100, le=100)]], BeforeValidator(_few)] | None = (

@@ -80,12 +80,15 @@ class _Tools:
     def __init__(self, body: ResponsesRequest) -> None:
         self.functions: list[dict[str, Any]] = []
         self.custom: set[str] = set()
+        self._strict: set[str] = set()
         for tool in body.tools or []:
             if tool.type not in ("function", "custom") or tool.name is None:
                 continue  # web search and the like
             if tool.name in self.names():
                 raise ApiError(400, f"there are two tools named {tool.name!r}", "tools", "invalid_value")
             parameters = tool.parameters or {"type": "object", "properties": {}}
+            if tool.strict:
+                self._strict.add(tool.name)
             if tool.type == "custom":
                 self.custom.add(tool.name)
                 parameters = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
@@ -95,6 +98,9 @@ class _Tools:
 
     def names(self) -> list[str]:
         return [tool["function"]["name"] for tool in self.functions]
+
+    def strict(self) -> list[str]:
+        return [name for name in self.names() if name in self._strict]
 
     def must_call(self, choice: str | ResponsesChoice | None) -> list[str]:
         names = self.names()
@@ -135,6 +141,7 @@ def _question(body: ResponsesRequest, items: list[Item], tools: _Tools, client: 
         },
         tools=tools.functions,
         must_call=must_call,
+        strict=tools.strict(),
         parallel_calls=body.parallel_tool_calls is not False,
         schema=schema,
         client=client,

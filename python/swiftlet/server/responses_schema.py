@@ -13,6 +13,7 @@ class ResponsesTool(Lenient):
     type: str
     name: FunctionName | None = None
     description: str | None = None
+    strict: bool | None = None
     parameters: dict[str, Any] | None = None
 
 
