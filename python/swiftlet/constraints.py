@@ -68,8 +68,8 @@ class CallConstraint:
     def __init__(
         self, begin: Callable[[str], GrammarConstraint | None], parser: AnswerParser, tokenizer: Tokenizer
     ) -> None:
-        """`begin` makes a constraint that has taken this text, the beginning of what may become a call; None: the text
-        does not fit. Its grammar takes a bound call, or any text that is none."""
+        """`begin` makes a constraint that has taken this text, the beginning of what may become a call; None: there is
+        nothing to watch yet, or the text does not fit. Its grammar takes a bound call, or any text that is none."""
         self._begin = begin
         self._parser = parser
         self._text = TextStream(tokenizer)

@@ -61,10 +61,6 @@ class Tokenizer:
         """Tokens that have a text, added ones included; the model's vocabulary can be larger."""
         return self._tokenizer.get_vocab_size(with_added_tokens=True)
 
-    def to_json(self) -> str:
-        """The tokenizer as tokenizer.json has it, with the tokens that only tokenizer_config.json lists."""
-        return self._tokenizer.to_str()
-
     def encode(self, text: str) -> list[int]:
         """Ids of a text, nothing added. Raises InputError for text with lone surrogates, which no file can hold."""
         _check_unicode(text)
@@ -87,6 +83,10 @@ class Tokenizer:
         if id not in self._bytes:
             self._bytes[id] = _to_bytes(self._tokenizer.id_to_token(id) or "")
         return self._bytes[id]
+
+    def all_token_bytes(self) -> list[bytes]:
+        """The same of all tokens, by id, for one use: nothing of it is kept."""
+        return [_to_bytes(self._tokenizer.id_to_token(id) or "") for id in range(self.vocab_size)]
 
 
 def _check_unicode(text: str) -> None:

@@ -238,7 +238,7 @@ def test_nothing_is_masked_where_nothing_looks_like_a_call(compiler, engine):
     for id in engine.tokenizer.encode("A long answer, in which 2 > 1.\n" * 9 + "a <b> c" + "\nThe end." * 9):
         masked.append(constraint.mask() is not None)
         constraint.accept(id)
-    assert sum(masked) <= 2  # behind the "<"
+    assert not any(masked)
 
 
 @pytest.mark.parametrize("begun", [True, False])
@@ -284,8 +284,10 @@ PIECES = [
 @given(st.lists(st.sampled_from(PIECES), max_size=10).map("".join), st.sampled_from(["xml", "json"]))
 def test_whatever_is_let_through_has_strict_calls_of_the_schema(compiler, engine, text, form):
     parser = ToolCallParser(MIXED)
-    events = parser.push(text) + parser.finish(cut=False)
+    events = parser.push(text)
+    # Where closing tags are missing, more turns out to be a call at the very end; what is said then is past.
     bound = [event.index for event in events if isinstance(event, CallBegin) and event.name == "forecast"]
+    events += parser.finish(cut=False)
     if accepts(compiler, strict(compiler, form), text, engine):
         for index in bound:
             pieces = [e.text for e in events if isinstance(e, CallArguments) and e.index == index]

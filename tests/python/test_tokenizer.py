@@ -86,6 +86,11 @@ def test_damaged_files_are_named(text_folder, name, content, message):
         Tokenizer(text_folder)
 
 
+def test_bytes_of_all_tokens(text_folder):
+    tokenizer = Tokenizer(text_folder)
+    assert tokenizer.all_token_bytes() == [tokenizer.token_bytes(id) for id in range(tokenizer.vocab_size)]
+
+
 def test_other_kinds_of_tokenizers_are_refused(text_folder):
     path = text_folder / "tokenizer.json"
     tokens = json.loads(path.read_text(encoding="utf-8"))
