@@ -23,6 +23,7 @@ import fake_core
 import swiftlet
 from http_server import serving, wait_until
 from swiftlet.grammar import BYTES_PER_TOKEN
+from swiftlet.server import requests
 from swiftlet.server.chat_schema import ChatRequest
 from swiftlet.server.queue import QueueFull, TurnQueue
 
@@ -378,6 +379,40 @@ def test_a_full_queue(engine, core):
         assert status == 503 and json.loads(body)["error"]["type"] == "overloaded_error"
         hold.go.set()
         assert [job.result()["choices"][0]["message"]["content"] for job in waiting] == ["Hello"] * 3
+
+
+def test_a_full_queue_refuses_before_it_reads(engine, core, monkeypatch):
+    say(engine, "Hello")
+    hold = Hold(core, "prefill")
+    parse, parsed = requests._parse, []
+    monkeypatch.setattr(requests, "_parse", lambda body, model: parsed.append(model) or parse(body, model))
+    with serving(engine, max_waiting=0, max_body=50_000_000) as address, ThreadPoolExecutor(1) as pool:
+        first = pool.submit(chat, address)
+        assert hold.reached.wait(10)
+        for path in (CHAT, MESSAGES, RESPONSES, "/v1/completions"):
+            with closing(connect(address)) as connection:
+                connection.putrequest("POST", path)
+                connection.putheader("Content-Length", "40000000")
+                connection.endheaders(b'{"model": "demo", ')  # the rest never comes
+                response = connection.getresponse()
+                assert response.status == 503 and int(response.headers["Retry-After"]) >= 1
+        # Who sends everything before listening gets it too, and can go on with the same connection.
+        with closing(connect(address)) as connection:
+            connection.request("POST", CHAT, b"x" * 40_000_000)
+            response = connection.getresponse()
+            assert response.status == 503 and json.loads(response.read())["error"]["code"] == "queue_full"
+            connection.request("GET", "/health")
+            assert connection.getresponse().status == 200
+        assert len(parsed) == 1
+        # What is too large will be so later too, and what needs no turn is answered.
+        with closing(connect(address)) as connection:
+            connection.putrequest("POST", CHAT)
+            connection.putheader("Content-Length", "60000000")
+            connection.endheaders()
+            assert connection.getresponse().status == 413
+        assert request(address, f"{MESSAGES}/count_tokens", {"model": "demo", "messages": HI})[0] == 200
+        hold.go.set()
+        assert first.result()["choices"][0]["message"]["content"] == "Hello"
 
 
 def test_signs_of_life(engine, core):

@@ -163,19 +163,29 @@ class Answers:
         self._call_form = _call_form(engine)
         self._seconds = _SECONDS_AN_ANSWER  # that an answer takes, roughly
 
+    def check_room(self, client: str) -> None:
+        """Raises ApiError 429 or 503 if too many are waiting for another question of this client."""
+        with self._refused_if_full():
+            self.queue.check(client)
+
     async def begin(self, question: Question) -> Job:
         """Queues a question. Raises ApiError: 400 for what cannot be answered, 429 or 503 if too many are waiting."""
-        try:
-            self.queue.check(question.client)  # before there is work to do
-            tokens, begun, constraint = await anyio.to_thread.run_sync(self._prepare, question)
-            job = Job(question, tokens, begun, constraint, self)
+        self.check_room(question.client)  # before there is work to do
+        tokens, begun, constraint = await anyio.to_thread.run_sync(self._prepare, question)
+        job = Job(question, tokens, begun, constraint, self)
+        with self._refused_if_full():
             self.queue.put(job)
+        return job
+
+    @contextmanager
+    def _refused_if_full(self) -> Iterator[None]:
+        try:
+            yield
         except QueueFull as error:
             seconds = max(1, math.ceil(self._seconds))
             if error.own:
                 raise ApiError(429, f"{error} for this client; try again later", None, "queue_full", seconds) from None
             raise ApiError(503, f"{error}; try again later", None, "queue_full", seconds) from None
-        return job
 
     async def count_tokens(self, question: Question) -> int:
         """Tokens of the prompt. Raises ApiError for what is malformed."""

@@ -25,6 +25,7 @@ from swiftlet.server.completions import completions
 from swiftlet.server.errors import ApiError, json_bytes, log_failure
 from swiftlet.server.metrics import Metrics
 from swiftlet.server.page import page_file
+from swiftlet.server.requests import check_length
 from swiftlet.server.responses import Conversations, responses
 from swiftlet.server.security import Guard, client_of
 from swiftlet.server.settings import Settings
@@ -42,10 +43,14 @@ def make_app(engine: Engine, settings: Settings) -> ASGIApp:
     conversations = Conversations()
     created = now()
 
-    def api(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+    def api(handler: Handler, *, queues: bool = True) -> Callable[[Request], Awaitable[Response]]:
         async def endpoint(request: Request) -> Response:
+            client = client_of(request.scope)
             try:
-                return await handler(request, answers, settings, client_of(request.scope))
+                check_length(request, settings.max_body)
+                if queues:
+                    answers.check_room(client)  # before megabytes are read that would be refused
+                return await handler(request, answers, settings, client)
             except (ApiError, HTTPException):
                 raise
             except Exception as error:
@@ -96,7 +101,7 @@ def make_app(engine: Engine, settings: Settings) -> ASGIApp:
         Route("/v1/completions", api(completions), methods=["POST"]),
         Route("/v1/responses", api(answer_responses), methods=["POST"]),
         Route("/v1/messages", api(messages), methods=["POST"]),
-        Route("/v1/messages/count_tokens", api(count_tokens), methods=["POST"]),
+        Route("/v1/messages/count_tokens", api(count_tokens, queues=False), methods=["POST"]),
         Route("/v1/models", models),
         Route("/v1/models/{name:path}", model),
         Route("/health", health),

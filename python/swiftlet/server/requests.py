@@ -22,27 +22,34 @@ Model = TypeVar("Model", bound=BaseModel)
 
 async def read_request(request: Request, model: type[Model], max_body: int) -> Model:
     """The body of a request. Raises ApiError 400 for what is not JSON of this model, 413 for too much of it."""
-    body = await read_body(request, max_body)
+    body = await _read_body(request, max_body)
     if len(body) > _LONG:
         return await anyio.to_thread.run_sync(_parse, body, model)
     return _parse(body, model)
 
 
-async def read_body(request: Request, most: int) -> bytes:
-    """The bytes of a request's body, counted while they come."""
-    too_large = ApiError(413, f"the request is larger than {most} bytes", code="request_too_large")
+def check_length(request: Request, most: int) -> None:
+    """Raises ApiError 413 if a request says that its body is larger than that."""
     length = request.headers.get("content-length", "")
     if length.isdecimal() and int(length) > most:
-        raise too_large
+        raise _too_large(most)
+
+
+async def _read_body(request: Request, most: int) -> bytes:
+    """The bytes of a request's body, counted while they come."""
     body = bytearray()
     try:
         async for piece in request.stream():
             body += piece
             if len(body) > most:
-                raise too_large
+                raise _too_large(most)
     except ClientDisconnect:
         raise ApiError(400, "the request ended early") from None
     return bytes(body)
+
+
+def _too_large(most: int) -> ApiError:
+    return ApiError(413, f"the request is larger than {most} bytes", code="request_too_large")
 
 
 def _parse(body: bytes, model: type[Model]) -> Model:
