@@ -49,7 +49,7 @@ class GrammarCompiler:
         self._vocab_size = vocab_size
         # llguidance could read the tokenizer's JSON by itself, but takes seconds for it in which no other thread runs.
         # So it gets the tokens as bytes, and makes its tables (slices) in a second step: others run in between.
-        vocabulary = llguidance.TokenizerWrapper(_Vocabulary(tokenizer, end_ids))
+        vocabulary = llguidance.TokenizerWrapper(_Vocabulary(tokenizer, vocab_size, end_ids))
         tokens = llguidance.LLTokenizer(vocabulary, n_vocab=vocab_size, eos_token=list(end_ids), slices=[])
         self._tokens = tokens.with_slices(llguidance.LLTokenizer.general_slices())
 
@@ -177,9 +177,10 @@ class GrammarCompiler:
 class _Vocabulary:
     """A tokenizer in the form that llguidance takes."""
 
-    def __init__(self, tokenizer: Tokenizer, end_ids: Sequence[int]) -> None:
+    def __init__(self, tokenizer: Tokenizer, vocab_size: int, end_ids: Sequence[int]) -> None:
         self._encode = tokenizer.encode
-        self.tokens = tokenizer.all_token_bytes()
+        tokens = tokenizer.all_token_bytes()
+        self.tokens = tokens + [b""] * (vocab_size - len(tokens))  # logits without a token
         self.special_token_ids = sorted(tokenizer.added_tokens.values())
         self.eos_token_id = end_ids[0]
         self.bos_token_id = None

@@ -3,6 +3,7 @@
 import json
 import re
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -296,6 +297,15 @@ def test_whatever_is_let_through_has_strict_calls_of_the_schema(compiler, engine
     else:
         # Nothing else is held up, but for beginnings of calls that were never finished or are of the other form.
         assert bound or "forecast" in text or re.search(r"<tool_call>\s*\{", text)
+
+
+def test_a_model_can_have_more_logits_than_there_are_tokens(engine):
+    size, ends = engine.tokenizer.vocab_size, engine.config["eos_token_ids"]
+    constraint = GrammarCompiler(engine.tokenizer, size + 100, ends).json_schema({"type": "string"})
+    for id in engine.tokenizer.encode('"any'):
+        constraint.accept(id)
+    allowed = np.unpackbits(constraint.mask().view(np.uint8), bitorder="little")
+    assert allowed[:size].sum() > size // 2 and not allowed[size:].any()
 
 
 def test_any_object(compiler, engine):
