@@ -19,6 +19,7 @@ constexpr int64_t kBlock = 8;  // tokens between two plain reads
 
 struct Sample {
   double seconds = 0, read_seconds = 0;
+  double cpu_seconds = 0, read_cpu_seconds = 0;
   uint64_t bytes = 0, read_bytes = 0;
   uint64_t allocations = 0;
 };
@@ -30,16 +31,18 @@ Sample feed(Engine& engine, Session& session, std::span<const int32_t> ids, cons
   for (size_t begin = 0; begin < ids.size(); begin += kBlock) {
     uint64_t bytes = 0;
     const uint64_t allocated = allocations();
-    const double start = now();
+    const double start = now(), start_cpu = cpu_seconds();
     for (const int32_t& id : ids.subspan(begin, std::min<size_t>(kBlock, ids.size() - begin))) {
       engine.forward(session, std::span(&id, 1), logits.data(), nullptr, {});
       bytes += cost.at(session.position());
     }
-    const double middle = now();
+    const double middle = now(), middle_cpu = cpu_seconds();
     sample.allocations += allocations() - allocated;
     sample.read_bytes += plain.read(bytes);
     sample.seconds += middle - start;
+    sample.cpu_seconds += middle_cpu - start_cpu;
     sample.read_seconds += now() - middle;
+    sample.read_cpu_seconds += cpu_seconds() - middle_cpu;
     sample.bytes += bytes;
   }
   return sample;
@@ -91,6 +94,8 @@ void decode(Arguments& arguments) {
       series.add("disk_gb_per_second", disk / 1e9);
       series.add("disk_ms_per_token", 1e3 * double(after.bytes_read - before.bytes_read) / disk / double(count));
     }
+    series.add("cpu_ms_per_token", 1e3 * sample.cpu_seconds / double(count));
+    series.add("plain_read_cpu_ms_per_token", 1e3 * sample.read_cpu_seconds / double(count));
     series.add("allocations_per_token", double(sample.allocations) / double(count));
     series.add("others_busy_cores", busy);
   }

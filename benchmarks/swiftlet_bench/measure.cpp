@@ -24,16 +24,19 @@ double others_seconds() {
   std::string cpu;
   double user, nice, system, idle, wait, interrupt, soft, steal;
   if (!(file >> cpu >> user >> nice >> system >> idle >> wait >> interrupt >> soft >> steal)) return NAN;
-  rusage own;
-  getrusage(RUSAGE_SELF, &own);
-  const auto seconds = [](const timeval& time) { return double(time.tv_sec) + 1e-6 * double(time.tv_usec); };
-  return (user + nice + system + interrupt + soft + steal) / double(sysconf(_SC_CLK_TCK)) - seconds(own.ru_utime) -
-         seconds(own.ru_stime);
+  return (user + nice + system + interrupt + soft + steal) / double(sysconf(_SC_CLK_TCK)) - cpu_seconds();
 }
 
 }  // namespace
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+double cpu_seconds() {
+  rusage own;
+  getrusage(RUSAGE_SELF, &own);
+  const auto seconds = [](const timeval& time) { return double(time.tv_sec) + 1e-6 * double(time.tv_usec); };
+  return seconds(own.ru_utime) + seconds(own.ru_stime);
+}
 
 OthersBusy::OthersBusy() : start_(now()), others_(others_seconds()) {}
 

@@ -11,7 +11,8 @@
 
 namespace swiftlet::bench {
 
-double now();  // seconds of a steady clock
+double now();          // seconds of a steady clock
+double cpu_seconds();  // processor time of this process, all threads together: other programs disturb it little
 
 // How many cores other programs kept busy since this was made, without which no time can be trusted. Nothing where the
 // system does not say, or after less than a few clock ticks.

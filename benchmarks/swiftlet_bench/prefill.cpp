@@ -28,13 +28,14 @@ void prefill(Arguments& arguments) {
       const std::vector<int32_t> prompt = tokens_of(work, warmed ? 0 : i * longest, length);
       const ExpertStats before = engine->experts().stats();
       const OthersBusy others;
-      const double start = now();
+      const double start = now(), start_cpu = cpu_seconds();
       prefill_prompt(*engine, session, prompt);
-      const double seconds = now() - start;
+      const double seconds = now() - start, cpu = cpu_seconds() - start_cpu;
       const std::optional<double> busy = others.cores();
       series.add("tokens_per_second", double(length) / seconds);
       series.add("gflop_per_second", 2e-9 * prefill_weights(work.config) * double(length) / seconds);
       add_streaming(series, before, engine->experts().stats(), seconds, length);
+      series.add("cpu_ms_per_token", 1e3 * cpu / double(length));
       series.add("others_busy_cores", busy);
     }
     const uint64_t peak = peak_resident_set_bytes();
