@@ -8,7 +8,9 @@ const CpuOps& ops_for(const std::string& isa) {
   const MatmulFn matmul = matmul_for(isa);  // knows the names, and what this machine has
   for (const CpuOps* ops : {
 #if defined(__x86_64__)
+           &avx512vnni_ops,
            &avx512_ops,
+           &avxvnni_ops,
            &avx2_ops,
 #elif defined(__aarch64__)
            &neon_ops,

@@ -18,10 +18,19 @@ struct Isa {
 };
 
 #if defined(__x86_64__)
-// clang before 17 cannot be asked for this one by name.
+// clang before 17 cannot be asked for these by name.
 bool has_f16c() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+bool has_avxvnni() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & 1u << 4);
+}
+bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c(); }
+bool has_avx512() {
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
 }
 #endif
 
@@ -29,11 +38,10 @@ bool has_f16c() {
 std::vector<Isa> known_isas() {
   return {
 #if defined(__x86_64__)
-      {"avx512",
-       __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-           __builtin_cpu_supports("avx512dq"),
-       matmul_avx512},
-      {"avx2", __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c(), matmul_avx2},
+      {"avx512vnni", has_avx512() && __builtin_cpu_supports("avx512vnni"), matmul_avx512vnni},
+      {"avx512", has_avx512(), matmul_avx512},
+      {"avxvnni", has_avx2() && has_avxvnni(), matmul_avxvnni},
+      {"avx2", has_avx2(), matmul_avx2},
 #elif defined(__aarch64__)
       {"neon", true, matmul_neon},
 #endif

@@ -45,6 +45,7 @@ struct Avx2 {
 }  // namespace
 
 constinit const CpuOps avx2_ops = SimdOps<Avx2>::table("avx2", matmul_avx2);
+constinit const CpuOps avxvnni_ops = SimdOps<Avx2>::table("avxvnni", matmul_avxvnni);
 
 }  // namespace swiftlet
 #endif

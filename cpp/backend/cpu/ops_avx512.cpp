@@ -42,6 +42,7 @@ struct Avx512 {
 }  // namespace
 
 constinit const CpuOps avx512_ops = SimdOps<Avx512>::table("avx512", matmul_avx512);
+constinit const CpuOps avx512vnni_ops = SimdOps<Avx512>::table("avx512vnni", matmul_avx512vnni);
 
 }  // namespace swiftlet
 #endif

@@ -1,0 +1,174 @@
+// Byte operations of AVX2 for integer_kernel.h. Internal linkage, as there.
+#pragma once
+
+#include <bit>
+#include <limits>
+
+#include "backend/cpu/integer_kernel.h"
+#include "backend/cpu/matmul_x86.h"
+
+namespace swiftlet {
+namespace {
+
+// Words of `row` lanes 0 .. 7 of 8 vectors become 8 vectors of a word of each row.
+inline void transpose_8x8(const __m256i* in, __m256i* out) {
+  __m256i a[8], b[8];
+  for (int i = 0; i < 8; i += 2) {
+    a[i] = _mm256_unpacklo_epi32(in[i], in[i + 1]);
+    a[i + 1] = _mm256_unpackhi_epi32(in[i], in[i + 1]);
+  }
+  for (int i = 0; i < 8; i += 4)
+    for (int j = 0; j < 2; ++j) {
+      b[i + 2 * j] = _mm256_unpacklo_epi64(a[i + j], a[i + j + 2]);
+      b[i + 2 * j + 1] = _mm256_unpackhi_epi64(a[i + j], a[i + j + 2]);
+    }
+  for (int i = 0; i < 4; ++i) {
+    out[i] = _mm256_permute2x128_si256(b[i], b[i + 4], 0x20);
+    out[i + 4] = _mm256_permute2x128_si256(b[i], b[i + 4], 0x31);
+  }
+}
+
+struct Avx2Lanes {
+  using F = __m256;
+  using V = __m256i;
+  static constexpr int kLanes = 8;
+
+  static F zero() { return _mm256_setzero_ps(); }
+  static F set1(float value) { return _mm256_set1_ps(value); }
+  static F load(const float* values) { return _mm256_loadu_ps(values); }
+  static void store(float* values, F v) { _mm256_storeu_ps(values, v); }
+  static F mul(F a, F b) { return _mm256_mul_ps(a, b); }
+  static F fma(F a, F b, F c) { return _mm256_fmadd_ps(a, b, c); }  // a * b + c
+  static F to_float(V v) { return _mm256_cvtepi32_ps(v); }
+
+  static V load_bytes(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
+
+  // The codes of even and odd columns, each a byte.
+  struct Nibbles {
+    V even, odd;
+  };
+  static Nibbles nibbles(const std::byte* block) {
+    const V mask = _mm256_set1_epi8(0x0f), bytes = load_bytes(block);
+    return {_mm256_and_si256(bytes, mask), _mm256_and_si256(_mm256_srli_epi16(bytes, 4), mask)};
+  }
+
+  // The codes of 8 rows: in word k those of four columns for each row; first the even columns, then the odd ones.
+  struct Panel {
+    V words[16];
+  };
+  static void lay_out(const std::byte* const* rows, Panel& panel) {
+    V even[8], odd[8];
+    for (int i = 0; i < 8; ++i) {
+      const Nibbles n = nibbles(rows[i]);
+      even[i] = n.even;
+      odd[i] = n.odd;
+    }
+    transpose_8x8(even, panel.words);
+    transpose_8x8(odd, panel.words + 8);
+  }
+
+  // Columns 4k .. 4k + 3 in every word.
+  static V four_columns(const int8_t* columns, int k) {
+    int32_t word;
+    std::memcpy(&word, columns + 4 * k, sizeof(word));
+    return _mm256_set1_epi32(word);
+  }
+
+  static PackedSteps pack(const float* x, PackedBlock& out) {
+    const V magnitude = _mm256_set1_epi32(0x7fffffff);
+    V largest = _mm256_setzero_si256();  // as whole numbers, where NaN and infinity are above all others
+    for (int i = 0; i < 8; ++i) largest = _mm256_max_epi32(largest, _mm256_and_si256(load_bytes(x + 8 * i), magnitude));
+    __m128i most = _mm_max_epi32(_mm256_castsi256_si128(largest), _mm256_extracti128_si256(largest, 1));
+    most = _mm_max_epi32(most, _mm_shuffle_epi32(most, 0x4e));
+    most = _mm_max_epi32(most, _mm_shuffle_epi32(most, 0xb1));
+    const auto bits = uint32_t(_mm_cvtsi128_si32(most));
+    if (bits >= 0x7f800000) {
+      out = {};
+      const float nan = std::numeric_limits<float>::quiet_NaN();
+      return {nan, nan};
+    }
+    const float step = std::max(std::bit_cast<float>(bits), kLeastLargest) / kMostSteps;
+    const F inverse = set1(1 / step);
+
+    V sum = _mm256_setzero_si256(), words[4];
+    const V low_bytes =
+        _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 4, 8, 12, 2, 6, 10, 14, -1, -1, -1, -1, -1, -1, -1, -1));
+    const V high_bytes =
+        _mm256_broadcastsi128_si256(_mm_setr_epi8(-1, -1, -1, -1, -1, -1, -1, -1, 1, 5, 9, 13, 3, 7, 11, 15));
+    for (int i = 0; i < 4; ++i) {
+      const V a = _mm256_cvtps_epi32(mul(load(x + 16 * i), inverse));
+      const V b = _mm256_cvtps_epi32(mul(load(x + 16 * i + 8), inverse));
+      sum = _mm256_add_epi32(sum, _mm256_add_epi32(a, b));
+      const V q = _mm256_permute4x64_epi64(_mm256_packs_epi32(a, b), 0xd8);
+      // As the low byte is signed, the high one is that of q + 128. Of 8 columns a word of each half of out's arrays.
+      words[i] = _mm256_or_si256(_mm256_shuffle_epi8(q, low_bytes),
+                                 _mm256_shuffle_epi8(_mm256_add_epi16(q, _mm256_set1_epi16(128)), high_bytes));
+    }
+    const V low_01 = _mm256_unpacklo_epi32(words[0], words[1]), low_23 = _mm256_unpacklo_epi32(words[2], words[3]);
+    const V high_01 = _mm256_unpackhi_epi32(words[0], words[1]), high_23 = _mm256_unpackhi_epi32(words[2], words[3]);
+    const auto put = [](int8_t* to, V v) {  // the upper halves of the words hold every second group of 8 columns
+      v = _mm256_permutevar8x32_epi32(v, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), v);
+    };
+    put(out.low, _mm256_unpacklo_epi64(low_01, low_23));
+    put(out.low + 32, _mm256_unpackhi_epi64(low_01, low_23));
+    put(out.high, _mm256_unpacklo_epi64(high_01, high_23));
+    put(out.high + 32, _mm256_unpackhi_epi64(high_01, high_23));
+    __m128i total = _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
+    total = _mm_add_epi32(total, _mm_shuffle_epi32(total, 0x4e));
+    total = _mm_add_epi32(total, _mm_shuffle_epi32(total, 0xb1));
+    return {step, step * float(_mm_cvtsi128_si32(total))};
+  }
+
+  // Sums of neighbouring lanes (for B = 8: of neighbouring pairs of lanes), those of a and of b by turns.
+  template <int B>
+  static V pair_sums(V a, V b) {
+    constexpr int kOfB = B == 4 ? 0xaa : 0xcc, kSwap = B == 4 ? 0xb1 : 0x4e;
+    const V swapped = _mm256_shuffle_epi32(_mm256_blend_epi32(b, a, kOfB), kSwap);
+    return _mm256_add_epi32(_mm256_blend_epi32(a, b, kOfB), swapped);
+  }
+  // Lane i: the sum of all lanes of dot(i).
+  template <class Dot>
+  [[gnu::always_inline]] static V sum_rows(const Dot& dot) {
+    const auto four = [&](auto i) __attribute__((always_inline)) {
+      const V first = pair_sums<4>(dot(i), dot(i + 1));
+      return pair_sums<8>(first, pair_sums<4>(dot(i + 2), dot(i + 3)));
+    };
+    const V low = four(0), high = four(4);
+    return _mm256_add_epi32(_mm256_blend_epi32(low, high, 0xf0), _mm256_permute2x128_si256(low, high, 0x21));
+  }
+
+  // out[g][i] = group g of row i, for `count` groups of 8 rows.
+  static void convert(DType dtype, const std::byte* const* rows, int count, float (*out)[8]) {
+    const auto convert_all = [&](int size, auto load) {
+      for (int first = 0; first < count; first += 8) {
+        V in[8], words[8];
+        const int n = std::min(8, count - first);
+        for (int i = 0; i < 8; ++i) {
+          const std::byte* from = rows[i] + first * size;
+          std::byte padded[32] = {};
+          if (n < 8) {
+            std::memcpy(padded, from, size_t(n * size));
+            from = padded;
+          }
+          in[i] = load(from);
+        }
+        transpose_8x8(in, words);
+        for (int g = 0; g < n; ++g) _mm256_store_si256(reinterpret_cast<__m256i*>(out[first + g]), words[g]);
+      }
+    };
+    switch (dtype) {
+      case DType::BF16:
+        return convert_all(
+            2, [](const std::byte* p) { return _mm256_slli_epi32(_mm256_cvtepu16_epi32(load_16_bytes(p)), 16); });
+      case DType::F16:
+        return convert_all(2,
+                           [](const std::byte* p) { return _mm256_castps_si256(_mm256_cvtph_ps(load_16_bytes(p))); });
+      default:
+        return convert_all(4, [](const std::byte* p) { return load_bytes(p); });
+    }
+  }
+};
+
+}  // namespace
+}  // namespace swiftlet
