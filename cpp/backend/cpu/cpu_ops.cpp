@@ -13,6 +13,7 @@ const CpuOps& ops_for(const std::string& isa) {
            &avxvnni_ops,
            &avx2_ops,
 #elif defined(__aarch64__)
+           &dotprod_ops,
            &neon_ops,
 #endif
        })

@@ -115,14 +115,11 @@ class IntegerKernel {
       __builtin_prefetch(scales[i] + kLanes * groups * size);  // of the next rows
       __builtin_prefetch(biases[i] + kLanes * groups * size);
     }
-    // One group after the other for group sizes above a block; they share what is converted.
-    alignas(64) float converted[kChunkBlocks][kLanes];
     const auto spread = [&](const std::byte* const* from, float (*to)[kLanes]) {
-      float (*groups_of)[kLanes] = per_group == 1 ? to : converted;
-      I::convert(w_.dtype, from, int(end - begin), groups_of);
-      if (per_group > 1)
-        for (int b = 0; b < blocks; ++b)
-          std::memcpy(to[b], converted[(first + b) / per_group - begin], sizeof(converted[0]));
+      I::convert(w_.dtype, from, int(end - begin), to);
+      if (per_group == 1) return;
+      for (int b = blocks - 1; b > 0; --b)  // from the last on, as the groups lie in the same place
+        std::memcpy(to[b], to[(first + b) / per_group - begin], sizeof(to[0]));
     };
     spread(scales, out.scale);
     spread(biases, out.bias);

@@ -6,6 +6,9 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#elif defined(__aarch64__) && defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
 #endif
 
 namespace swiftlet {
@@ -32,6 +35,14 @@ bool has_avx512() {
   return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
          __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
 }
+#elif defined(__aarch64__)
+bool has_dotprod() {
+#if defined(__linux__)
+  return getauxval(AT_HWCAP) & HWCAP_ASIMDDP;
+#else
+  return true;  // every Mac, and every phone since 2018
+#endif
+}
 #endif
 
 // Best first.
@@ -43,6 +54,7 @@ std::vector<Isa> known_isas() {
       {"avxvnni", has_avx2() && has_avxvnni(), matmul_avxvnni},
       {"avx2", has_avx2(), matmul_avx2},
 #elif defined(__aarch64__)
+      {"dotprod", has_dotprod(), matmul_dotprod},
       {"neon", true, matmul_neon},
 #endif
       {"reference", true, matmul_reference},

@@ -32,6 +32,8 @@ void matmul_avx512vnni(const Matrix& w, const float* x, int64_t x_stride, int to
                        int64_t row_begin, int64_t row_end);
 void matmul_neon(const Matrix& w, const float* x, int64_t x_stride, int tokens, float* y, int64_t y_stride,
                  int64_t row_begin, int64_t row_end);
+void matmul_dotprod(const Matrix& w, const float* x, int64_t x_stride, int tokens, float* y, int64_t y_stride,
+                    int64_t row_begin, int64_t row_end);
 
 // The part of matmul_avx2 and matmul_avxvnni that is not integer_kernel.h.
 void float_matmul_avx2(const Matrix& w, const float* x, int64_t x_stride, int tokens, float* y, int64_t y_stride,

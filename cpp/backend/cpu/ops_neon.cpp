@@ -37,6 +37,7 @@ struct Neon {
 }  // namespace
 
 constinit const CpuOps neon_ops = SimdOps<Neon>::table("neon", matmul_neon);
+constinit const CpuOps dotprod_ops = SimdOps<Neon>::table("dotprod", matmul_dotprod);
 
 }  // namespace swiftlet
 #endif
