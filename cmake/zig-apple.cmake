@@ -2,6 +2,7 @@
 # that metal-cpp needs of frameworks are in tools/apple/include, and what may be linked is listed in tools/apple/stubs.
 set(CMAKE_SYSTEM_NAME Darwin)
 set(CMAKE_SYSTEM_PROCESSOR arm64)
+set(SWIFTLET_DOTPROD_FLAG -mcpu=apple_a13 CACHE STRING "")  # zig knows processors by name only
 set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
 
 # Python_EXECUTABLE must reach the small projects in which CMake tries the compiler.

@@ -6,9 +6,11 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
-#elif defined(__aarch64__) && defined(__linux__)
+#elif defined(__linux__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
+#else
+#include <sys/sysctl.h>
 #endif
 
 namespace swiftlet {
@@ -40,7 +42,9 @@ bool has_dotprod() {
 #if defined(__linux__)
   return getauxval(AT_HWCAP) & HWCAP_ASIMDDP;
 #else
-  return true;  // every Mac, and every phone since 2018
+  int has = 0;
+  size_t size = sizeof has;
+  return sysctlbyname("hw.optional.arm.FEAT_DotProd", &has, &size, nullptr, 0) == 0 && has;
 #endif
 }
 #endif
