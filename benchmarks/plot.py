@@ -115,10 +115,11 @@ def draw(bars: Samples, out: Path) -> None:
             median = statistics.median(samples)
             axis.bar(x, median, width * 0.92, color=COLORS[labels.index(bar.label) % len(COLORS)])
             axis.vlines(x, min(samples), max(samples), color="#333333", linewidth=0.8)
-            axis.text(x, max(samples), f"{median:.3g}", ha="center", va="bottom", fontsize=7)
+            if len(own) <= 12:  # more would overlap
+                axis.text(x, max(samples), f"{median:.3g}", ha="center", va="bottom", fontsize=7)
         axis.set_title(panel, fontsize=10)
-        rotation = 60 if len(places) > 6 else 0
-        axis.set_xticks(range(len(places)), places, rotation=rotation)
+        slanted = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"} if len(places) > 6 else {}
+        axis.set_xticks(range(len(places)), places, **slanted)
         axis.spines[["top", "right"]].set_visible(False)
     handles = [pyplot.Rectangle((0, 0), 1, 1, color=COLORS[i % len(COLORS)]) for i in range(len(labels))]
     figure.legend(handles, labels, loc="lower center", ncols=min(len(labels), 4), frameon=False)
