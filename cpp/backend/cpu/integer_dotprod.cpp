@@ -27,6 +27,10 @@ struct DotProd {
 
   static V whole(V high, V low) { return vaddq_s32(vshlq_n_s32(high, 8), low); }  // 256 * high + low
 
+  // q = 256 * high + low. As the low nibbles of 32 bytes of codes are the even columns, these come first.
+  struct Block {
+    int8_t high[kBlock], low[kBlock];
+  };
   // The codes of a block, in its order: even columns, then odd ones.
   struct Nibbles {
     int8x16_t codes[4];
@@ -41,7 +45,8 @@ struct DotProd {
     }
     return out;
   }
-  static V row_dot(const Nibbles& codes, const PackedBlock& x) {
+  static V row_dot(const std::byte* block, const Block& x) {
+    const Nibbles codes = nibbles(block);
     V high = vdupq_n_s32(0), low = vdupq_n_s32(0);
     for (int i = 0; i < 4; ++i) {
       high = vdotq_s32(high, codes.codes[i], vld1q_s8(x.high + 16 * i));
@@ -80,7 +85,7 @@ struct DotProd {
     }
   }
   template <int T, int R>
-  static void panel_dot(const Panel* panels, const PackedBlock* const* x, V (*sums)[R]) {
+  static void panel_dot(const Panel* panels, const Block* const* x, V (*sums)[R]) {
     V high[T][R], low[T][R];
     for (int t = 0; t < T; ++t)
       for (int r = 0; r < R; ++r) high[t][r] = low[t][r] = vdupq_n_s32(0);
@@ -108,7 +113,7 @@ struct DotProd {
       for (int r = 0; r < R; ++r) sums[t][r] = whole(high[t][r], low[t][r]);
   }
 
-  static PackedSteps pack(const float* x, PackedBlock& out) {
+  static PackedSteps pack(const float* x, Block& out) {
     uint32x4_t most = vdupq_n_u32(0);  // as whole numbers, where NaN and infinity are above all others
     for (int c = 0; c < kBlock; c += 4) most = vmaxq_u32(most, vreinterpretq_u32_f32(vabsq_f32(vld1q_f32(x + c))));
     const uint32_t bits = vmaxvq_u32(most);

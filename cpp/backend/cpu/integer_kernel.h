@@ -1,10 +1,11 @@
 // The matmul of 4-bit affine matrices in whole numbers, written once over a set of byte operations `I`.
 //
 // Multiplying floats costs a conversion for every weight. Here a block of 64 columns of x becomes whole numbers with
-// one step, x = step * q with |q| <= 32,512, so that an element is off by at most 1/65,024 of the largest of its block.
-// As q = 256 * high + low, with two signed bytes, codes and q meet in instructions that multiply bytes:
-//     y = bias + sum over blocks (scale * (step * sum of code q) + offset * (step * sum of q)),   offset: the matrix's
+// one step, x = step * q with |q| <= 32,512, so that an element is off by at most 1/65,024 of the largest of its block:
+//     y = bias + sum over blocks (scale * (step * sum of code q) + offset * (step * sum of q)), offset: the matrix's
 //     bias
+// q has 16 bits, and is split into two bytes, q = 256 * high + low, where the instructions multiply bytes.
+//
 // The sums of a block are exact. So the order in which they are added up does not matter: few tokens take the codes of
 // a row as they lie, many tokens take those of several rows side by side, and both give an element the same bits. The
 // blocks follow each other in their order.
@@ -31,11 +32,6 @@ constexpr int kFewTokens = 2;            // up to here the codes of a row are ta
 constexpr int kMaxTokens = 64;           // of x that are packed at a time
 constexpr int kChunkBlocks = 16;         // blocks whose scales are converted and whose codes are laid out at a time
 
-// A token's block. As the low nibbles of 32 bytes of codes are the even columns, these come first.
-struct PackedBlock {
-  int8_t high[kBlock], low[kBlock];
-};
-
 // What a block's exact sums are multiplied by; NaN if x holds NaN or infinity.
 struct PackedSteps {
   float step;
@@ -55,8 +51,9 @@ struct Factors {
 
 template <class I>
 class IntegerKernel {
-  using F = typename I::F;  // kLanes floats
-  using V = typename I::V;  // kLanes words
+  using F = typename I::F;          // kLanes floats
+  using V = typename I::V;          // kLanes words
+  using Block = typename I::Block;  // a token's q of kBlock columns
   static constexpr int kLanes = I::kLanes;
 
  public:
@@ -64,11 +61,11 @@ class IntegerKernel {
 
   void run(const float* x, int64_t x_stride, int tokens, float* y, int64_t y_stride, int64_t begin, int64_t end) const {
     const int most = std::min(tokens, kMaxTokens);
-    const size_t floats_per_token = size_t(blocks_) * (sizeof(PackedBlock) + sizeof(PackedSteps)) / sizeof(float);
+    const size_t floats_per_token = size_t(blocks_) * (sizeof(Block) + sizeof(PackedSteps)) / sizeof(float);
     const size_t totals = size_t(most) * kTileRows;
     float* scratch = matmul_scratch(floats_per_token * size_t(most) + totals);
     Packed packed;
-    packed.blocks = reinterpret_cast<PackedBlock*>(scratch);
+    packed.blocks = reinterpret_cast<Block*>(scratch);
     packed.steps = reinterpret_cast<PackedSteps*>(packed.blocks + most * blocks_);
     packed.totals = reinterpret_cast<float*>(packed.steps + most * blocks_);
     for (int first = 0; first < tokens; first += most) {
@@ -93,9 +90,9 @@ class IntegerKernel {
   static constexpr int kTileRows = kVectors * kLanes;
 
   struct Packed {
-    PackedBlock* blocks;  // [token][block]
-    PackedSteps* steps;   // [token][block]
-    float* totals;        // [token][kTileRows], for many tokens
+    Block* blocks;       // [token][block]
+    PackedSteps* steps;  // [token][block]
+    float* totals;       // [token][kTileRows], for many tokens
   };
 
   const Matrix& w_;
@@ -152,9 +149,9 @@ class IntegerKernel {
       const auto add_block = [&](int b) __attribute__((always_inline)) {
         const int64_t offset = (first + b) * kBlockBytes;
         for (int t = 0; t < T; ++t) {
-          const PackedBlock& in = x.blocks[t * blocks_ + first + b];
-          const V sums = I::sum_rows(
-              [&](int i) __attribute__((always_inline)) { return I::row_dot(I::nibbles(codes[i] + offset), in); });
+          const Block& in = x.blocks[t * blocks_ + first + b];
+          const V sums =
+              I::sum_rows([&](int i) __attribute__((always_inline)) { return I::row_dot(codes[i] + offset, in); });
           total[t] = join(total[t], sums, x.steps[t * blocks_ + first + b], factors.scale[b], factors.bias[b]);
         }
       };
@@ -205,7 +202,7 @@ class IntegerKernel {
     for (int t = 0; t < T; ++t)
       for (int v = 0; v < kVectors; ++v) total[t][v] = I::load(x.totals + ((token + t) * kVectors + v) * kLanes);
     for (int b = 0; b < blocks; ++b) {
-      const PackedBlock* in[T];
+      const Block* in[T];
       for (int t = 0; t < T; ++t) in[t] = x.blocks + (token + t) * blocks_ + first + b;
       V sums[T][kVectors];
       I::template panel_dot<T, kVectors>(panel[b], in, sums);

@@ -43,38 +43,15 @@ struct Avx2Lanes {
 
   static V load_bytes(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
 
-  // The codes of even and odd columns, each a byte.
-  struct Nibbles {
-    V even, odd;
-  };
-  static Nibbles nibbles(const std::byte* block) {
-    const V mask = _mm256_set1_epi8(0x0f), bytes = load_bytes(block);
-    return {_mm256_and_si256(bytes, mask), _mm256_and_si256(_mm256_srli_epi16(bytes, 4), mask)};
-  }
-
-  // The codes of 8 rows: in word k those of four columns for each row; first the even columns, then the odd ones.
-  struct Panel {
-    V words[16];
-  };
-  static void lay_out(const std::byte* const* rows, Panel& panel) {
-    V even[8], odd[8];
-    for (int i = 0; i < 8; ++i) {
-      const Nibbles n = nibbles(rows[i]);
-      even[i] = n.even;
-      odd[i] = n.odd;
-    }
-    transpose_8x8(even, panel.words);
-    transpose_8x8(odd, panel.words + 8);
-  }
-
-  // Columns 4k .. 4k + 3 in every word.
-  static V four_columns(const int8_t* columns, int k) {
+  // The 4 bytes at `p` in every word.
+  static V broadcast(const void* p) {
     int32_t word;
-    std::memcpy(&word, columns + 4 * k, sizeof(word));
+    std::memcpy(&word, p, sizeof(word));
     return _mm256_set1_epi32(word);
   }
 
-  static PackedSteps pack(const float* x, PackedBlock& out) {
+  // q of a block's columns in their order, 16 to a vector.
+  static PackedSteps quantize(const float* x, V* q) {
     const V magnitude = _mm256_set1_epi32(0x7fffffff);
     V largest = _mm256_setzero_si256();  // as whole numbers, where NaN and infinity are above all others
     for (int i = 0; i < 8; ++i) largest = _mm256_max_epi32(largest, _mm256_and_si256(load_bytes(x + 8 * i), magnitude));
@@ -83,41 +60,37 @@ struct Avx2Lanes {
     most = _mm_max_epi32(most, _mm_shuffle_epi32(most, 0xb1));
     const auto bits = uint32_t(_mm_cvtsi128_si32(most));
     if (bits >= 0x7f800000) {
-      out = {};
+      for (int i = 0; i < 4; ++i) q[i] = _mm256_setzero_si256();
       const float nan = std::numeric_limits<float>::quiet_NaN();
       return {nan, nan};
     }
     const float step = std::max(std::bit_cast<float>(bits), kLeastLargest) / kMostSteps;
     const F inverse = set1(1 / step);
-
-    V sum = _mm256_setzero_si256(), words[4];
-    const V low_bytes =
-        _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 4, 8, 12, 2, 6, 10, 14, -1, -1, -1, -1, -1, -1, -1, -1));
-    const V high_bytes =
-        _mm256_broadcastsi128_si256(_mm_setr_epi8(-1, -1, -1, -1, -1, -1, -1, -1, 1, 5, 9, 13, 3, 7, 11, 15));
+    V sum = _mm256_setzero_si256();
     for (int i = 0; i < 4; ++i) {
       const V a = _mm256_cvtps_epi32(mul(load(x + 16 * i), inverse));
       const V b = _mm256_cvtps_epi32(mul(load(x + 16 * i + 8), inverse));
       sum = _mm256_add_epi32(sum, _mm256_add_epi32(a, b));
-      const V q = _mm256_permute4x64_epi64(_mm256_packs_epi32(a, b), 0xd8);
-      // As the low byte is signed, the high one is that of q + 128. Of 8 columns a word of each half of out's arrays.
-      words[i] = _mm256_or_si256(_mm256_shuffle_epi8(q, low_bytes),
-                                 _mm256_shuffle_epi8(_mm256_add_epi16(q, _mm256_set1_epi16(128)), high_bytes));
+      q[i] = _mm256_permute4x64_epi64(_mm256_packs_epi32(a, b), 0xd8);
     }
-    const V low_01 = _mm256_unpacklo_epi32(words[0], words[1]), low_23 = _mm256_unpacklo_epi32(words[2], words[3]);
-    const V high_01 = _mm256_unpackhi_epi32(words[0], words[1]), high_23 = _mm256_unpackhi_epi32(words[2], words[3]);
-    const auto put = [](int8_t* to, V v) {  // the upper halves of the words hold every second group of 8 columns
-      v = _mm256_permutevar8x32_epi32(v, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), v);
-    };
-    put(out.low, _mm256_unpacklo_epi64(low_01, low_23));
-    put(out.low + 32, _mm256_unpackhi_epi64(low_01, low_23));
-    put(out.high, _mm256_unpacklo_epi64(high_01, high_23));
-    put(out.high + 32, _mm256_unpackhi_epi64(high_01, high_23));
     __m128i total = _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
     total = _mm_add_epi32(total, _mm_shuffle_epi32(total, 0x4e));
     total = _mm_add_epi32(total, _mm_shuffle_epi32(total, 0xb1));
     return {step, step * float(_mm_cvtsi128_si32(total))};
+  }
+
+  // Words j of the 8 halves of 4 vectors, in the order of the halves, at out + 32 j bytes.
+  static void gather_words(const V* in, void* out) {
+    const V low_01 = _mm256_unpacklo_epi32(in[0], in[1]), low_23 = _mm256_unpacklo_epi32(in[2], in[3]);
+    const V high_01 = _mm256_unpackhi_epi32(in[0], in[1]), high_23 = _mm256_unpackhi_epi32(in[2], in[3]);
+    const auto put = [&](int j, V v) {  // the lower halves come first in it, then the upper ones
+      v = _mm256_permutevar8x32_epi32(v, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+      _mm256_storeu_si256(static_cast<__m256i*>(out) + j, v);
+    };
+    put(0, _mm256_unpacklo_epi64(low_01, low_23));
+    put(1, _mm256_unpackhi_epi64(low_01, low_23));
+    put(2, _mm256_unpacklo_epi64(high_01, high_23));
+    put(3, _mm256_unpackhi_epi64(high_01, high_23));
   }
 
   // Sums of neighbouring lanes (for B = 8: of neighbouring pairs of lanes), those of a and of b by turns.
