@@ -235,11 +235,13 @@ TEST_CASE("VNNI gives the bits of AVX2") {
   if (std::ranges::find(isas, "avx2") == isas.end()) return;
   for (const int group_size : {64, 128})
     for (const DType dtype : {DType::BF16, DType::F16, DType::F32})
-      for (const int64_t cols : {128, 640, 2048 + 128})
+      for (const int64_t cols : {64, 128, 640, 2048 + 128})
         for (const int64_t rows : {1, 7, 16, 19}) {
+          if (cols % group_size) continue;
           const RandomMatrix w({Codec::Affine, dtype, 4, group_size}, rows, cols, true);
           for (const int tokens : {1, 2, 3, 4, 7, 70}) {
             CAPTURE(group_size);
+            CAPTURE(int(dtype));
             CAPTURE(cols);
             CAPTURE(rows);
             CAPTURE(tokens);
@@ -255,7 +257,6 @@ TEST_CASE("VNNI gives the bits of AVX2") {
           }
         }
 }
-
 #endif
 
 TEST_CASE("x of any size counts alike") {

@@ -8,9 +8,9 @@ namespace {
 struct Avx2Words : Avx2Lanes {
   static constexpr int kTokens = 4;  // of a tile: with two vectors of rows 8 of the 16 registers for sums
 
-  // 16 words of 16 bits hold 64 codes. q[j] goes with nibble j of each.
+  // 16 words of 16 bits hold 64 codes. q[16j] .. q[16j + 15] go with nibble j of each.
   struct Block {
-    int16_t q[4][16];
+    int16_t q[kBlock];
   };
   static PackedSteps pack(const float* x, Block& out) {
     const V nibble_order =
@@ -25,7 +25,7 @@ struct Avx2Words : Avx2Lanes {
   // Nibbles in the middle are not shifted down before they are multiplied, but their sums afterwards.
   static V row_dot(const std::byte* block, const Block& x) {
     const V words = load_bytes(block);
-    const auto dot = [&](V codes, int j) { return _mm256_madd_epi16(codes, load_bytes(x.q[j])); };
+    const auto dot = [&](V codes, int j) { return _mm256_madd_epi16(codes, load_bytes(x.q + 16 * j)); };
     const auto masked = [&](int mask) { return _mm256_and_si256(words, _mm256_set1_epi16(short(mask))); };
     const V second = _mm256_srai_epi32(dot(masked(0x00f0), 1), 4), third = _mm256_srai_epi32(dot(masked(0x0f00), 2), 8);
     const V outer = _mm256_add_epi32(dot(masked(0x000f), 0), dot(_mm256_srli_epi16(words, 12), 3));
@@ -51,9 +51,12 @@ struct Avx2Words : Avx2Lanes {
       for (int r = 0; r < R; ++r) sums[t][r] = _mm256_setzero_si256();
     const auto add = [&](int k) __attribute__((always_inline)) {
       V codes[R];
-      for (int r = 0; r < R; ++r) codes[r] = panels[r].words[k];
+      for (int r = 0; r < R; ++r) {
+        codes[r] = panels[r].words[k];
+        __asm__("" : "+x"(codes[r]));  // in a register for all tokens, or gcc loads it again for each
+      }
       for (int t = 0; t < T; ++t) {
-        const V q = broadcast(&x[t]->q[0][0] + 2 * k);
+        const V q = broadcast(x[t]->q + 2 * k);
         for (int r = 0; r < R; ++r) sums[t][r] = _mm256_add_epi32(sums[t][r], _mm256_madd_epi16(codes[r], q));
       }
     };

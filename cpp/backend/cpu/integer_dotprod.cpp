@@ -29,7 +29,7 @@ struct DotProd {
 
   // q = 256 * high + low. As the low nibbles of 32 bytes of codes are the even columns, these come first.
   struct Block {
-    int8_t high[kBlock], low[kBlock];
+    int8_t low[kBlock], high[kBlock];
   };
   // The codes of a block, in its order: even columns, then odd ones.
   struct Nibbles {
@@ -122,7 +122,7 @@ struct DotProd {
       const float nan = std::numeric_limits<float>::quiet_NaN();
       return {nan, nan};
     }
-    const float step = std::max(std::bit_cast<float>(bits), kLeastLargest) / kMostSteps;
+    const float step = std::max(std::bit_cast<float>(bits), kLeastLargest) / kMaxQ;
     const F inverse = set1(1 / step);
     V sum = vdupq_n_s32(0);
     for (int c = 0; c < kBlock; c += 16) {
@@ -145,7 +145,7 @@ struct DotProd {
     return {step, step * float(vaddvq_s32(sum))};
   }
 
-  // out[g][i] = group g of row i, for `count` groups of 4 rows.
+  // out[g][i] = group g of row i, for `count` groups (at most kChunkBlocks) of 4 rows.
   static void convert(DType dtype, const std::byte* const* rows, int count, float (*out)[4]) {
     for (int g = 0; g < count; ++g)
       for (int i = 0; i < 4; ++i) out[g][i] = float_at(rows[i], dtype, g);

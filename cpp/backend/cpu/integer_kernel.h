@@ -1,4 +1,4 @@
-// The matmul of 4-bit affine matrices in whole numbers, written once over a set of byte operations `I`.
+// The matmul of 4-bit affine matrices in whole numbers, written once over a set of vector operations `I`.
 //
 // Multiplying floats costs a conversion for every weight. Here a block of 64 columns of x becomes whole numbers with
 // one step, x = step * q with |q| <= 32,512, so that an element is off by at most 1/65,024 of the largest of its block:
@@ -25,7 +25,7 @@ namespace swiftlet {
 namespace {
 
 constexpr int kBlock = 64;               // columns with one step
-constexpr float kMostSteps = 32512;      // 127 * 256: the largest |q|
+constexpr float kMaxQ = 32512;           // 127 * 256
 constexpr float kLeastLargest = 1e-30f;  // where all |x| are below, the step is as if this were the largest
 constexpr int kBlockBytes = kBlock / 2;  // of codes
 constexpr int kFewTokens = 2;            // up to here the codes of a row are taken as they lie
@@ -42,7 +42,7 @@ inline bool in_integers(const Matrix& w) {
   return w.codec == Codec::Affine && w.bits == 4 && w.group_size % kBlock == 0;
 }
 
-// Scales and biases of a chunk of blocks for kRows rows that lie side by side in a vector.
+// Scales and biases of a chunk of blocks for kLanes rows that lie side by side in a vector.
 template <class I>
 struct Factors {
   alignas(64) float scale[kChunkBlocks][I::kLanes];

@@ -1,4 +1,4 @@
-// Byte operations of AVX2 for integer_kernel.h. Internal linkage, as there.
+// What the integer kernels of x86-64 share. Internal linkage, as there.
 #pragma once
 
 #include <bit>
@@ -10,7 +10,7 @@
 namespace swiftlet {
 namespace {
 
-// Words of `row` lanes 0 .. 7 of 8 vectors become 8 vectors of a word of each row.
+// out[j], lane i: in[i], lane j
 inline void transpose_8x8(const __m256i* in, __m256i* out) {
   __m256i a[8], b[8];
   for (int i = 0; i < 8; i += 2) {
@@ -64,7 +64,7 @@ struct Avx2Lanes {
       const float nan = std::numeric_limits<float>::quiet_NaN();
       return {nan, nan};
     }
-    const float step = std::max(std::bit_cast<float>(bits), kLeastLargest) / kMostSteps;
+    const float step = std::max(std::bit_cast<float>(bits), kLeastLargest) / kMaxQ;
     const F inverse = set1(1 / step);
     V sum = _mm256_setzero_si256();
     for (int i = 0; i < 4; ++i) {
@@ -111,7 +111,7 @@ struct Avx2Lanes {
     return _mm256_add_epi32(_mm256_blend_epi32(low, high, 0xf0), _mm256_permute2x128_si256(low, high, 0x21));
   }
 
-  // out[g][i] = group g of row i, for `count` groups of 8 rows.
+  // out[g][i] = group g of row i, for `count` groups (at most kChunkBlocks) of 8 rows.
   static void convert(DType dtype, const std::byte* const* rows, int count, float (*out)[8]) {
     const auto convert_all = [&](int size, auto load) {
       for (int first = 0; first < count; first += 8) {

@@ -6,10 +6,10 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
-#elif defined(__linux__)
+#elif defined(__aarch64__) && defined(__linux__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
-#else
+#elif defined(__aarch64__)
 #include <sys/sysctl.h>
 #endif
 

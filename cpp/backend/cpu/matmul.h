@@ -12,7 +12,7 @@ namespace swiftlet {
 // x f32, rows of x 4-byte aligned; y f32. Scales, biases and weights may be only aligned to their own element size.
 // The sum of one output element runs in the same order whatever `tokens`, row_begin and row_end are: its bits depend on
 // x's row and W's row alone. Where integer_kernel.h takes 4-bit matrices, x counts with 16 bits: an element of it is
-// off by at most 1/65,024 of the largest of its 64 columns. All else is f32.
+// off by at most 1/65,024 of the largest of its 64 columns (or of 1e-30, if that is larger). All else is f32.
 using MatmulFn = void (*)(const Matrix& w, const float* x, int64_t x_stride, int tokens, float* y, int64_t y_stride,
                           int64_t row_begin, int64_t row_end);
 
