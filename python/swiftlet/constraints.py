@@ -86,11 +86,11 @@ class CallConstraint:
         self._parser.push(text)
         before, self._pending = self._pending, self._parser.pending
         if self._call is not None:
-            bound = not self._call.may_end
+            unfinished = not self._call.may_end
             self._call.accept(id)
             if not self._call.may_end:
-                return  # in a bound call, which is not complete
-            if bound:
+                return  # a bound call, or the name of a free one, that is not complete
+            if unfinished:
                 self._call = None
                 return
             if self._pending and self._pending == before + text:

@@ -114,6 +114,8 @@ class GrammarCompiler:
         """What may become a call, from its first character on: a call of one of the `bound`, or any other text."""
         added = self._tokenizer.added_tokens
         open_id = added.get("<tool_call>")
+        # No terminal holds a token with a text of its own: it ends what is undecided, or stands in a free call.
+        ids = ",".join(str(id) for id in sorted(added.values()) if id not in self._tokenizer.special_ids)
         texts = ["TEXT"] if open_id is None else ["TEXT", f"<[{open_id}]> INSIDE"]
         rules = [
             "FUNCTION: " + " | ".join(f"FUNCTION_{i}" for i in range(len(bound))),
@@ -121,12 +123,13 @@ class GrammarCompiler:
             "call: " + " | ".join(f"call_{i}" for i in range(len(bound))),
             "start: call | other",
         ]
-        if form == "json" and free:
+        if free:
             rules.append(f"OTHER_CALL: NAME ({_strings(free)}) ANY")
-            rules.append('SPELLED_OTHER_CALL: "<tool_call>" OTHER_CALL')
-            texts += ["SPELLED_OTHER_CALL"] if open_id is None else ["SPELLED_OTHER_CALL", f"<[{open_id}]> OTHER_CALL"]
-        # Tokens with a text of their own, which no terminal holds, end what is undecided.
-        ids = ",".join(str(id) for id in sorted(added.values()) if id not in self._tokenizer.special_ids)
+            calls = ["OTHER_CALL"]
+            if form == "json":
+                rules.append('SPELLED_OTHER_CALL: "<tool_call>" OTHER_CALL')
+                calls += ["SPELLED_OTHER_CALL"] + ([] if open_id is None else [f"<[{open_id}]> OTHER_CALL"])
+            texts += [f"{call} (<[{ids}]> ANY)*" for call in calls] if ids else calls
         rules.append(f"text: {' | '.join(texts)}")
         rules.append(f"other: text <[{ids}]>?" if ids else "other: text")
         for i, function in enumerate(bound):

@@ -58,8 +58,8 @@ class Tokenizer:
 
     @property
     def vocab_size(self) -> int:
-        """Tokens that have a text, added ones included; the model's vocabulary can be larger."""
-        return self._tokenizer.get_vocab_size(with_added_tokens=True)
+        """The largest id of a token and one, added ones included; the model's vocabulary can be larger."""
+        return max(self._tokenizer.get_vocab(with_added_tokens=True).values(), default=-1) + 1
 
     def encode(self, text: str) -> list[int]:
         """Ids of a text, nothing added. Raises InputError for text with lone surrogates, which no file can hold."""

@@ -35,14 +35,16 @@ from swiftlet.json_values import (
 _CALL, _END_CALL = "<tool_call>", "</tool_call>"
 _FUNCTION, _END_FUNCTION = "<function=", "</function>"
 _PARAMETER, _END_PARAMETER = "<parameter=", "</parameter>"
-_SPACE = " \t\r\n"
+_SPACE = " \t\r\n"  # JSON's, and the grammar's of strict calls: what it takes for text must be none here
+_GAP = rf"[{_SPACE}]*"
 _MAX_NAME = 256  # characters in the name of a function or parameter
 _NAME = rf"(?P<name>[^>\n]{{1,{_MAX_NAME}}})>"
 
-_OPENING = re.compile(r"<tool_call>(?:\s*(?P<brace>\{))?|<function=")
-_XML_HEAD = re.compile(rf"(?P<wrapper><tool_call>\s*)?<function={_NAME}")
+_OPENING = re.compile(rf"<tool_call>(?:{_GAP}(?P<brace>\{{))?|<function=")
+_XML_HEAD = re.compile(rf"(?P<wrapper><tool_call>{_GAP})?<function={_NAME}")
 _JSON_HEAD = re.compile(
-    r'\{\s*"name"\s*:\s*"(?P<name>[^"\\]+)"(?:\s*,\s*"(?:arguments|parameters)"\s*:\s*(?P<arguments>\{))?'
+    rf'\{{{_GAP}"name"{_GAP}:{_GAP}"(?P<name>[^"\\]+)"'
+    rf'(?:{_GAP},{_GAP}"(?:arguments|parameters)"{_GAP}:{_GAP}(?P<arguments>\{{))?'
 )
 _BARE_CALL = ('{"name":"%s","arguments":{', '{"name":"%s","parameters":{')  # without space
 
@@ -213,7 +215,7 @@ class ToolCallParser:
                 shown = shown.lstrip(_SPACE)
             if shown:
                 after_call = False
-                self._said = self._said or not shown.isspace()
+                self._said = self._said or bool(shown.strip(_SPACE))
                 yield Text(shown)
             self._take(start if ends or call else len(text.rstrip(_SPACE)))
             self._pending = "" if ends or call else self._buffer.lstrip(_SPACE)
@@ -236,19 +238,19 @@ class ToolCallParser:
         if not self._said and (bare := self._find_bare()) is not None:
             return bare
         while (match := _OPENING.search(self._buffer, self._scan)) is not None:
-            self._scan = match.start()
+            self._scan = start = match.start()
             call: _JsonCall | re.Match[str] | bool = False
             if match["brace"]:
-                call = self._read_json(self._scan, match.end() - 1)
-            elif (head := _XML_HEAD.match(self._buffer, self._scan)) is not None:
+                call = self._read_json(start, match.end() - 1)
+            elif (head := _XML_HEAD.match(self._buffer, start)) is not None:
                 call = head if head["wrapper"] or _clean(head["name"]) in self._schemas else False
             elif not self._final:
-                call = _becomes_head(self._buffer[self._scan :])
+                call = _becomes_head(self._buffer[start:])
             if call is True:
-                return self._scan, None
+                return start, None
             if call is not False:
-                return self._scan, call
-            self._scan += 1  # a tag that is only talked about
+                return start, call
+            self._scan = max(self._scan, start + 1)  # a tag that is only talked about
         if self._final:
             return len(self._buffer), None
         return len(self._buffer) - _partial(self._buffer[self._scan :], (_CALL, _FUNCTION)), None
@@ -259,7 +261,7 @@ class ToolCallParser:
         if self._buffer[start : start + 1] != "{":
             return None
         if self._scanner is None:
-            beginning = "".join(self._buffer[start : start + 2 * _MAX_NAME].split())
+            beginning = re.sub(_GAP, "", self._buffer[start : start + 2 * _MAX_NAME])
             forms = [form % name for name in self._schemas for form in _BARE_CALL]
             if not any(beginning.startswith(form) for form in forms):
                 undecided = not self._final and any(_becomes(beginning, form) for form in forms)
@@ -272,7 +274,8 @@ class ToolCallParser:
     # Calls in JSON form, which are taken as a whole
 
     def _read_json(self, start: int, brace: int) -> _JsonCall | bool:
-        """The call that begins at `start`, its object at `brace`. False: it is none; True: that is not certain yet."""
+        """The call that begins at `start`, its object at `brace`. True: that is not certain yet. False: it is none, and
+        no call begins inside the object if that is complete."""
         if self._scanner is None:
             self._scanner = JsonScanner(brace)
         end = self._scanner.end(self._buffer)
@@ -283,9 +286,11 @@ class ToolCallParser:
             # Cut off, or its quotes do not match: then it ends where the wrapper does.
             end = self._buffer.find(_END_CALL, brace)
             end = len(self._buffer) if end < 0 else end
+        else:
+            self._scan = end
         text = self._buffer[brace:end]
-        value = parse_object(text)
-        if value is None and (head := _JSON_HEAD.match(text)) is not None and (head["arguments"] or self._cut):
+        value, head = parse_object(text), _JSON_HEAD.match(text)
+        if value is None and head is not None and (head["arguments"] or self._cut):
             members = complete_members(text[head.start("arguments") :]) if head["arguments"] else {}
             value = {"name": head["name"], "arguments": members}
         if value is None:
@@ -295,9 +300,10 @@ class ToolCallParser:
             arguments = parse_object(arguments) if arguments.strip() else {}
         elif arguments is None:
             arguments = {}
-        if not isinstance(value.get("name"), str) or not isinstance(arguments, dict):
+        name = value.get("name") if head is None else head["name"]  # the first, if there are several
+        if not isinstance(name, str) or not isinstance(arguments, dict):
             return False
-        return _JsonCall(value["name"], arguments, end - start)
+        return _JsonCall(name, arguments, end - start)
 
     def _json_call(self, call: _JsonCall) -> _Events:
         self._take(call.length)
@@ -464,7 +470,7 @@ def is_parameter_name(name: str) -> bool:
 
 
 def _clean(name: str) -> str:
-    return name.strip().strip("\"'")
+    return name.strip(_SPACE + "\"'")
 
 
 def _becomes(text: str, whole: str) -> bool:

@@ -50,7 +50,7 @@ class FakeGeneration:
             self.engine.pause("decode")
             self.session.tokens.append(self.given[-1])
         if self.engine.fail_at == len(self.given):
-            raise _core.IoError("layer 3, expert 7: the read failed")
+            raise self.engine.failure
         place = len(self.given)
         id = self.engine.script[place] if place < len(self.engine.script) else 0
         self.given.append(id)
@@ -98,6 +98,7 @@ class FakeEngine:
     layers = 4
     pause = staticmethod(lambda phase: None)
     fail_at = -1
+    failure: BaseException = _core.IoError("layer 3, expert 7: the read failed")
     context = 128
 
     def __init__(self, path, **options):

@@ -216,6 +216,43 @@ def test_only_calls_of_strict_tools_are_bound(compiler, engine, form):
 
 
 @pytest.mark.parametrize("form", ["xml", "json"])
+@pytest.mark.parametrize("tag", ["<think>", "</think>", "<tool_call>", "</tool_call>", "<|fim_prefix|>"])
+def test_free_calls_may_hold_any_token(compiler, engine, form, tag):
+    free, bad = call(form, "now", zone=f"see {tag} and {tag} b"), call(form, "forecast", city="Paris", days=3)
+    bare = json.dumps({"name": "now", "arguments": {"zone": f"see {tag} and {tag} b"}})
+    good = call(form, "forecast", city="Oslo", days=3)
+    for text in (free, bare):
+        assert accepts(compiler, strict(compiler, form), text, engine)
+        assert accepts(compiler, strict(compiler, form), f"{text}\n{good}", engine)
+        assert not accepts(compiler, strict(compiler, form), f"{text}\n{bad}", engine)
+
+
+# Other kinds of space, a second name, and what is no JSON.
+TRICKS = [
+    *(f"<function={name}>\n<parameter=city>\nParis\n</parameter>\n</function>"
+      for name in ("\u00a0forecast", "\x0bforecast", "forecast\u2003", "'\u00a0forecast'")),
+    *(f'{space}{{{space}"name":{space}"forecast", "arguments": {{"city": "Paris"}}}}' for space in "\x0b\x0c\u00a0"),
+    '{\x0c"name": "forecast", "arguments": {"city": "Paris"}}',
+    '{"name": "now", "name": "forecast", "arguments": {"city": "Paris"}}',
+    '{"name": "now", "arguments": {"city": "Paris"}, "name": "forecast"}',
+    "{\"name\": \"now\", 'name': 'forecast', 'arguments': {'city': 'Paris'}}",
+    '{"name": "now", no <function=forecast>\n<parameter=city>\nParis\n</parameter>\n</function>}',
+    '{"name": "now", no <tool_call>{"name": "forecast", "arguments": {"city": "Paris"}}</tool_call>}',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["xml", "json"])
+@pytest.mark.parametrize("wrapper", ["", "<tool_call>", "<tool_call>\n", "<tool_call>\x0b"])
+@pytest.mark.parametrize("trick", TRICKS)
+def test_what_is_let_through_is_no_call_of_a_strict_tool(compiler, engine, form, wrapper, trick):
+    text = wrapper + trick + ("\n</tool_call>" if wrapper else "")
+    parser = ToolCallParser(MIXED)
+    events = parser.push(text) + parser.finish(cut=False)
+    called = any(isinstance(event, CallBegin) and event.name == "forecast" for event in events)
+    assert not (called and accepts(compiler, strict(compiler, form), text, engine))
+
+
+@pytest.mark.parametrize("form", ["xml", "json"])
 @pytest.mark.parametrize(
     "text",
     [
@@ -277,7 +314,7 @@ PIECES = [
     "<tool_call>", "</tool_call>", "<function=forecast>", "<function=now>", "</function>", "<parameter=city>",
     "<parameter=days>", "</parameter>", "\n", " ", "5", "Oslo", "{", "}", '"', "é", "<", "<func", "</", "=", "forecast",
     call("xml", "forecast", city="Oslo", days=3), call("xml", "now"), call("json", "forecast", city="Oslo", days=3),
-    '{"name": "forecast", "arguments": {', "<function='forecast'>",
+    '{"name": "forecast", "arguments": {', "<function='forecast'>", '{"name": "now", "arguments": {', "</think>",
 ]  # fmt: skip
 
 

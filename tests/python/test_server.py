@@ -36,7 +36,7 @@ def core(monkeypatch):
     monkeypatch.setattr(swiftlet._core, "Engine", fake_core.FakeEngine)
     monkeypatch.setattr(swiftlet._core, "check_container", lambda path: None)
     monkeypatch.setattr(fake_core.FakeEngine, "context", 4096)
-    for name in ("script", "fail_at", "layers", "pause"):
+    for name in ("script", "fail_at", "failure", "layers", "pause"):
         monkeypatch.setattr(fake_core.FakeEngine, name, fake_core.FakeEngine.__dict__[name])
     return fake_core.FakeEngine
 
@@ -314,6 +314,19 @@ def test_an_answer_that_fails(engine):
         assert "response.failed" in stream(address, RESPONSES, input="Hi")[0][-1]
         status, _, body = request(address, CHAT, {"model": "demo", "messages": HI})
         assert status == 500 and json.loads(body)["error"]["type"] == "server_error"
+        engine._model.fail_at = -1
+        assert chat(address)["choices"][0]["message"]["content"] == "Hello, world!"
+
+
+def test_the_thread_that_answers_survives_a_panic(engine):
+    class Panic(BaseException):  # as pyo3's PanicException is none of Exception
+        pass
+
+    say(engine, "Hello, world!")
+    with serving(engine) as address:
+        engine._model.fail_at, engine._model.failure = 3, Panic("of Hello")
+        status, _, body = request(address, CHAT, {"model": "demo", "messages": HI})
+        assert status == 500 and b"not the request's" in body
         engine._model.fail_at = -1
         assert chat(address)["choices"][0]["message"]["content"] == "Hello, world!"
 

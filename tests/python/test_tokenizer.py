@@ -87,8 +87,14 @@ def test_damaged_files_are_named(text_folder, name, content, message):
 
 
 def test_bytes_of_all_tokens(text_folder):
+    path = text_folder / "tokenizer.json"
+    tokens = json.loads(path.read_text(encoding="utf-8"))
+    tokens["model"]["vocab"]["a"] = 1000  # ids may have gaps
+    path.write_text(json.dumps(tokens), encoding="utf-8")
     tokenizer = Tokenizer(text_folder)
-    assert tokenizer.all_token_bytes() == [tokenizer.token_bytes(id) for id in range(tokenizer.vocab_size)]
+    assert tokenizer.vocab_size == 1001
+    assert tokenizer.all_token_bytes() == [tokenizer.token_bytes(id) for id in range(1001)]
+    assert tokenizer.all_token_bytes()[1000] == b"a"
 
 
 def test_other_kinds_of_tokenizers_are_refused(text_folder):

@@ -120,6 +120,11 @@ def test_sloppy_calls_are_calls(answer):
         '{"name": "weather"}',
         "a < b, <tool",
         "<function=unknown><parameter=a>1</parameter></function>",
+        "<function=\u00a0weather><parameter=city>Paris</parameter></function>",
+        '<tool_call>\x0b{"name": "weather", "arguments": {}}</tool_call>',
+        '{\x0c"name": "weather", "arguments": {}}',
+        f"<tool_call>{{no {xml('now', {})}}}</tool_call>",
+        '{"name":"now","arguments":{},"arguments":[],"see":"<function=now></function>"}',
         " \n ",
     ],
 )
@@ -194,6 +199,15 @@ def test_a_call_that_is_cut_off_has_what_was_complete():
             assert arguments.items() <= {"city": "Paris", "days": 12, "unit": "C"}.items()
             seen.add(len(arguments))
     assert seen == {0, 1, 2, 3}
+
+
+def test_the_first_of_several_names_is_the_name():
+    for call in (
+        '{"name": "now", "name": "weather", "arguments": {"name": "a"}}',
+        '{"name": "now", "arguments": {"name": "a"}, "name": "weather"}',
+        "{\"name\": \"now\", 'name': 'weather', 'arguments': {'name': 'a'}}",
+    ):
+        assert calls_of(f"<tool_call>{call}</tool_call>") == ("", [("now", {"name": "a"})])
 
 
 def test_a_json_call_that_is_cut_off():

@@ -262,7 +262,7 @@ class Answers:
         except SwiftletError as error:
             status = 400 if isinstance(error, _core.InputError) else 500
             job.post(Failed(ApiError(status, str(error))))
-        except Exception as error:
+        except BaseException as error:  # a panic in Rust is no Exception, and would end the only thread that answers
             log_failure("an answer", error)
             job.post(Failed(ApiError(500, "the answer failed for a reason that is not the request's")))
 

@@ -28,7 +28,7 @@ def json_bytes(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode("utf-8", "replace")
 
 
-def log_failure(what: str, error: Exception) -> None:
+def log_failure(what: str, error: BaseException) -> None:
     """Logs an error that nobody expected. Its message may hold what was said, so only its kind and place are told."""
     place = "".join(traceback.format_tb(error.__traceback__))
     _log.error("%s failed with %s\n%s", what, type(error).__name__, place)
