@@ -30,6 +30,7 @@ constexpr float kLeastLargest = 1e-30f;  // where all |x| are below, the step is
 constexpr int kBlockBytes = kBlock / 2;  // of codes
 constexpr int kFewTokens = 2;            // up to here the codes of a row are taken as they lie
 constexpr int kMaxTokens = 64;           // of x that are packed at a time
+constexpr int64_t kBytesAhead = 16384;   // of codes that few tokens prefetch, at least
 constexpr int kChunkBlocks = 16;         // blocks whose scales are converted and whose codes are laid out at a time
 
 // What a block's exact sums are multiplied by; NaN if x holds NaN or infinity.
@@ -57,7 +58,10 @@ class IntegerKernel {
   static constexpr int kLanes = I::kLanes;
 
  public:
-  explicit IntegerKernel(const Matrix& matrix) : w_(matrix), blocks_(matrix.cols / kBlock) {}
+  explicit IntegerKernel(const Matrix& matrix) : w_(matrix), blocks_(matrix.cols / kBlock) {
+    const int64_t set_bytes = kLanes * int64_t(w_.weight_row_bytes());
+    rows_ahead_ = (kBytesAhead + set_bytes - 1) / set_bytes * kLanes;
+  }
 
   void run(const float* x, int64_t x_stride, int tokens, float* y, int64_t y_stride, int64_t begin, int64_t end) const {
     const int most = std::min(tokens, kMaxTokens);
@@ -96,7 +100,8 @@ class IntegerKernel {
   };
 
   const Matrix& w_;
-  int64_t blocks_;  // of a row
+  int64_t blocks_;      // of a row
+  int64_t rows_ahead_;  // that are prefetched: rows end before the hardware's own prefetch gets going
 
   // The last one fills up a set; what is computed for it twice is not stored.
   int64_t row_at(int64_t first, int i, int count) const { return first + std::min(i, count - 1); }
@@ -109,8 +114,8 @@ class IntegerKernel {
       const int64_t at = (row_at(row, i, count) * groups + begin) * size;
       scales[i] = w_.scales() + at;
       biases[i] = w_.biases() + at;
-      __builtin_prefetch(scales[i] + kLanes * groups * size);  // of the next rows
-      __builtin_prefetch(biases[i] + kLanes * groups * size);
+      __builtin_prefetch(scales[i] + rows_ahead_ * groups * size);
+      __builtin_prefetch(biases[i] + rows_ahead_ * groups * size);
     }
     const auto spread = [&](const std::byte* const* from, float (*to)[kLanes]) {
       I::convert(w_.dtype, from, int(end - begin), to);
@@ -138,8 +143,7 @@ class IntegerKernel {
   [[gnu::noinline]] void few_tokens(const Packed& x, int64_t row, int count, float* y, int64_t y_stride) const {
     const std::byte* codes[kLanes];
     for (int i = 0; i < kLanes; ++i) codes[i] = w_.weight() + uint64_t(row_at(row, i, count)) * w_.weight_row_bytes();
-    // The next rows follow at this distance. Short rows end before the hardware's own prefetch gets going.
-    const int64_t ahead = kLanes * int64_t(w_.weight_row_bytes());
+    const int64_t ahead = rows_ahead_ * int64_t(w_.weight_row_bytes());
     F total[T];
     for (F& t : total) t = I::zero();
     for (int64_t first = 0; first < blocks_; first += kChunkBlocks) {

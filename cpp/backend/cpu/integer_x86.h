@@ -127,7 +127,8 @@ struct Avx2Lanes {
           in[i] = load(from);
         }
         transpose_8x8(in, words);
-        for (int g = 0; g < n; ++g) _mm256_store_si256(reinterpret_cast<__m256i*>(out[first + g]), words[g]);
+        // All 8, as kChunkBlocks leaves room for them: gcc makes a slow copy of a loop to n.
+        for (int g = 0; g < 8; ++g) _mm256_store_si256(reinterpret_cast<__m256i*>(out[first + g]), words[g]);
       }
     };
     switch (dtype) {
