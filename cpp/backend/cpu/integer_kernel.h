@@ -24,14 +24,15 @@
 namespace swiftlet {
 namespace {
 
-constexpr int kBlock = 64;               // columns with one step
-constexpr float kMaxQ = 32512;           // 127 * 256
-constexpr float kLeastLargest = 1e-30f;  // where all |x| are below, the step is as if this were the largest
-constexpr int kBlockBytes = kBlock / 2;  // of codes
-constexpr int kFewTokens = 2;            // up to here the codes of a row are taken as they lie
-constexpr int kMaxTokens = 64;           // of x that are packed at a time
-constexpr int64_t kBytesAhead = 16384;   // of codes that few tokens prefetch, at least
-constexpr int kChunkBlocks = 16;         // blocks whose scales are converted and whose codes are laid out at a time
+constexpr int kBlock = 64;                   // columns with one step
+constexpr float kMaxQ = 32512;               // 127 * 256
+constexpr float kLeastLargest = 1e-30f;      // where all |x| are below, the step is as if this were the largest
+constexpr int kBlockBytes = kBlock / 2;      // of codes
+constexpr int kFewTokens = 2;                // up to here the codes of a row are taken as they lie
+constexpr int kMaxTokens = 64;               // of x that are packed at a time
+constexpr int64_t kPackedBytes = 256 << 10;  // of them, so that they stay in L2
+constexpr int64_t kBytesAhead = 16384;       // of codes that few tokens prefetch, at least
+constexpr int kChunkBlocks = 16;             // blocks whose scales are converted and whose codes are laid out at a time
 
 // What a block's exact sums are multiplied by; NaN if x holds NaN or infinity.
 struct PackedSteps {
@@ -64,8 +65,10 @@ class IntegerKernel {
   }
 
   void run(const float* x, int64_t x_stride, int tokens, float* y, int64_t y_stride, int64_t begin, int64_t end) const {
-    const int most = std::min(tokens, kMaxTokens);
-    const size_t floats_per_token = size_t(blocks_) * (sizeof(Block) + sizeof(PackedSteps)) / sizeof(float);
+    const int64_t token_bytes = blocks_ * int64_t(sizeof(Block) + sizeof(PackedSteps));
+    const int64_t fit = kPackedBytes / token_bytes / I::kTokens * I::kTokens;
+    const int most = std::min(tokens, int(std::clamp<int64_t>(fit, I::kTokens, kMaxTokens)));
+    const size_t floats_per_token = size_t(token_bytes) / sizeof(float);
     const size_t totals = size_t(most) * kTileRows;
     float* scratch = matmul_scratch(floats_per_token * size_t(most) + totals);
     Packed packed;
