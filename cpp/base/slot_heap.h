@@ -12,10 +12,12 @@ class SlotHeap {
   virtual ~SlotHeap() = default;
   virtual std::byte* map(size_t bytes) = 0;  // throws ErrorKind::Memory
   virtual void unmap(std::byte* base) = 0;   // what map() returned; nothing that is queued uses it
-  // Host memory that upload() reads fast, aligned to pages. Throws ErrorKind::Memory.
+  // Host memory that upload() and download() are fast with, aligned to pages. Throws ErrorKind::Memory.
   virtual std::shared_ptr<std::byte> staging(size_t bytes) = 0;
-  // Return when it is done; nothing that is queued uses `to`. Throw ErrorKind::Numeric if the device failed.
+  // Return when it is done; nothing that is queued writes to `from` or uses `to`. Throw ErrorKind::Numeric if the
+  // device failed.
   virtual void upload(std::byte* to, const std::byte* from, size_t bytes) = 0;
+  virtual void download(std::byte* to, const std::byte* from, size_t bytes) = 0;
   virtual void copy(std::byte* to, const std::byte* from, size_t bytes) = 0;
 };
 

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "engine/identity.h"
+#include "experts/host_tier.h"
 
 namespace swiftlet {
 namespace {
@@ -30,6 +31,9 @@ MemoryPlan plan_memory(const Qpack& qpack, const ModelConfig& config, const Back
     in.available = device->available;
     in.process = device->used;
   } else {
+    if (options.host_memory)
+      fail(ErrorKind::Input, "host_memory is for a card with memory of its own: the experts of ", backend.description(),
+           " are in the host's memory already, give it more of that by memory");
     in.available = available_memory_bytes();
     in.process = resident_set_bytes();
   }
@@ -51,6 +55,9 @@ MemoryPlan plan_memory(const Qpack& qpack, const ModelConfig& config, const Back
     if (layout.stride) in.experts += qpack.expert_count;
   in.experts_per_tok = config.num_experts_per_tok;
   in.max_slots = options.pool_slots;
+  in.host = options.host_memory;
+  in.host_available = available_memory_bytes();
+  in.host_least_slots = HostTier::least_slots(options.io_threads);
   in.snapshots = options.state_memory;
   return make_plan(in);
 }
@@ -65,6 +72,8 @@ ExpertStats difference(const ExpertStats& now, const ExpertStats& before) {
   d.misses = now.misses - before.misses;
   d.bytes_read = now.bytes_read - before.bytes_read;
   d.reads = now.reads - before.reads;
+  d.host_hits = now.host_hits - before.host_hits;
+  d.host_bytes = now.host_bytes - before.host_bytes;
   d.evictions = now.evictions - before.evictions;
   d.guesses = now.guesses - before.guesses;
   d.guess_hits = now.guess_hits - before.guess_hits;
@@ -77,6 +86,8 @@ void add(ExpertStats& sum, const ExpertStats& more) {
   sum.misses += more.misses;
   sum.bytes_read += more.bytes_read;
   sum.reads += more.reads;
+  sum.host_hits += more.host_hits;
+  sum.host_bytes += more.host_bytes;
   sum.evictions += more.evictions;
   sum.guesses += more.guesses;
   sum.guess_hits += more.guess_hits;
@@ -307,6 +318,7 @@ Engine::Engine(const std::string& path, const EngineOptions& options)
   store.on_memory_added = [this](const std::byte* base, size_t bytes) { backend_->add_memory(base, bytes); };
   store.on_memory_removed = [this](const std::byte* base) { backend_->remove_memory(base); };
   store.heap = backend_->slot_heap();
+  store.host_bytes = plan_.host;
   store_ = std::make_unique<ExpertStore>(qpack_, store, config_.num_experts_per_tok);
 
   model_ = std::make_unique<Model>(config_, weights_, *backend_, *store_, plan_.chunk);

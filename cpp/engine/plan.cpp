@@ -32,6 +32,18 @@ uint64_t default_ceiling(const PlanInput& in) {
   return in.process + in.available - spared;
 }
 
+void plan_host_memory(const PlanInput& in, MemoryPlan& plan) {
+  if (!in.host || !in.slot) return;
+  if (in.host / in.slot < in.host_least_slots)
+    fail(ErrorKind::Memory, "host_memory ", format_bytes(in.host), " is too small: reads in flight need ",
+         format_bytes(in.host_least_slots * in.slot), " of it; give more, or none");
+  plan.host_slots = std::min(in.host / in.slot, in.experts + in.host_least_slots);
+  plan.host = plan.host_slots * in.slot;
+  if (plan.host > in.host_available)
+    fail(ErrorKind::Memory, "host_memory ", format_bytes(plan.host), " is more than the ",
+         format_bytes(in.host_available), " that the machine can spare; give less");
+}
+
 }  // namespace
 
 MemoryPlan make_plan(const PlanInput& in) {
@@ -83,6 +95,7 @@ MemoryPlan make_plan(const PlanInput& in) {
   if (in.slot) plan.slots = std::min(in.experts, (plan.ceiling - fixed - plan.scratch) / in.slot);
   if (in.max_slots) plan.slots = std::min(plan.slots, in.max_slots);
   plan.pool = plan.slots * in.slot;
+  plan_host_memory(in, plan);
   return plan;
 }
 
@@ -112,6 +125,8 @@ std::string describe(const MemoryPlan& p) {
   line("scratch", p.scratch, "prefill chunks of " + std::to_string(p.chunk));
   line("expert pool", p.pool,
        std::to_string(p.slots) + " of " + std::to_string(p.experts) + " experts, " + format_bytes(p.slot) + " each");
+  if (p.host)
+    line("host memory", p.host, std::to_string(p.host_slots) + " slots for experts, beside the ceiling of the card");
   line("ceiling", p.ceiling, "smallest that works: " + format_bytes(p.smallest));
   return text.str();
 }

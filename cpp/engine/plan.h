@@ -26,6 +26,9 @@ struct PlanInput {
   uint64_t experts = 0;                        // in the container, all layers
   int experts_per_tok = 0;
   uint64_t max_slots = 0;             // of the pool, whatever else memory would allow; 0: no such bound
+  uint64_t host = 0;                  // host memory asked for, for experts beside a device's; 0: none
+  uint64_t host_available = 0;        // host memory the process can still take
+  uint64_t host_least_slots = 0;      // that reads in flight need of it
   std::optional<uint64_t> snapshots;  // of conversations that make way for others; none: a small part of the ceiling
 };
 
@@ -41,13 +44,16 @@ struct MemoryPlan {
   uint64_t slots = 0;
   uint64_t slot = 0;
   uint64_t experts = 0;
+  uint64_t host = 0;  // host memory for experts, beside the ceiling: a whole number of slots
+  uint64_t host_slots = 0;
   uint64_t smallest = 0;  // the least ceiling that works with this context
   int64_t context = 0;
   int chunk = 0;
 };
 
 // Adds up everything else and gives the rest to the pool. Throws ErrorKind::Memory, naming the smallest ceiling that
-// works, if the rest cannot hold the experts of one token; ErrorKind::Input if the context is beyond the model's.
+// works, if the rest cannot hold the experts of one token, or if there is not the host memory asked for;
+// ErrorKind::Input if the context is beyond the model's.
 MemoryPlan make_plan(const PlanInput& input);
 
 // The sum in words, one line an item.

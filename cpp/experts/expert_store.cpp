@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "experts/expert_files.h"
+#include "experts/host_tier.h"
 #include "experts/policy.h"
 #include "experts/slot_memory.h"
 
@@ -52,10 +53,21 @@ struct Item {
   bool took;  // a slot, for its read
 };
 
+// A slot to read into, and the expert that leaves it, or -1: its bytes are still there.
+struct Vacancy {
+  std::byte* slot = nullptr;
+  int leaving = -1;
+};
+
 struct Read {
   int key;
   bool guess;
-  std::byte* slot;
+  Vacancy to;
+  // Where slots lie on a device: the host memory that the expert comes by, in which it may be already, and what the one
+  // that leaves is copied to, or null.
+  std::byte* host = nullptr;
+  bool in_host = false;
+  std::byte* kept = nullptr;
 };
 
 }  // namespace
@@ -83,17 +95,17 @@ struct ExpertStore::Impl {
   void check(int layer, std::span<const int32_t> ids, bool ascending) const;
   void check_budget(uint64_t bytes) const;
   std::byte* evict(int key);
-  std::byte* evict_coldest();
+  Vacancy evict_coldest();
   bool can_grow() const;
   bool has_room() const;
   bool slot_obtainable() const;
-  std::byte* obtain_slot();
+  Vacancy obtain_slot();
   void trim();
   void wake(size_t reads);
   bool may_read_ahead(int key) const;
   std::optional<Read> begin_needed();
   std::optional<Read> begin_guess();
-  Read begin(int key, bool guess, std::byte* slot);
+  Read begin(int key, bool guess, Vacancy to);
   void end(const Read& read, const std::optional<Error>& error);
   void release(int key);
   void release_handed_out(Request::Impl& request);
@@ -102,9 +114,9 @@ struct ExpertStore::Impl {
   void end_guesses(int layer, bool new_pass);
   void close(Request::Impl& request);
 
-  void run_io(std::byte* staging);
+  void run_io();
   void stop();
-  std::optional<Error> read_expert(const Read& read, std::byte* staging) const;
+  std::optional<Error> read_expert(const Read& read) const;
   std::vector<ReadyExpert> next(Request::Impl& request, bool in_order, const std::function<void()>& finish);
   void count_use(int key);
   bool begin_layer(int layer, int tokens);
@@ -125,6 +137,7 @@ struct ExpertStore::Impl {
   uint64_t budget;
   SlotMemory memory;
   Policy policy;
+  std::optional<HostTier> host;                       // with a heap
   std::vector<Expert> experts;                        // by key
   std::vector<int> resident;                          // by layer: experts in slots
   std::vector<uint64_t> moves;                        // by layer: how often that, a slot or its memory changed
@@ -164,6 +177,15 @@ ExpertStore::Impl::Impl(const Qpack& qpack, const ExpertStoreOptions& options, i
     strides.push_back(qpack.layouts[layer].stride);
     paths.push_back(qpack.layer_path(layer));
   }
+  const size_t host_slots = options.host_bytes / memory.slot_bytes();
+  if (options.host_bytes && (!heap || host_slots < HostTier::least_slots(options.io_threads)))
+    fail(ErrorKind::Memory, "host memory of ", options.host_bytes, " bytes cannot serve ", options.io_threads,
+         " reads");
+  if (heap) {
+    const size_t slots = host_slots ? host_slots : options.io_threads;
+    host.emplace(layer_count * expert_count, options.half_life, heap->staging(slots * memory.slot_bytes()), slots,
+                 memory.slot_bytes(), host_slots > 0);
+  }
   if (!custom_read) files.emplace(qpack, options.io, budget);
 }
 
@@ -192,6 +214,7 @@ std::byte* ExpertStore::Impl::evict(int key) {
   ++stats.evictions;
   --resident[key / expert_count];
   ++moves[key / expert_count];
+  if (host) host->left_device(key);
   experts[key].where = Where::OnDisk;
   experts[key].guess = false;
   experts[key].held = false;
@@ -199,18 +222,18 @@ std::byte* ExpertStore::Impl::evict(int key) {
 }
 
 // The slot of the expert that is missed least, or null if all are in use. Held guesses go last.
-std::byte* ExpertStore::Impl::evict_coldest() {
-  if (holding) return nullptr;
+Vacancy ExpertStore::Impl::evict_coldest() {
+  if (holding) return {};
   if (!policy.empty()) {
     const int key = policy.coldest();
     policy.remove(key);
-    return evict(key);
+    return {evict(key), key};
   }
   const auto oldest = std::ranges::find(held, Where::InSlot, [&](int key) { return experts[key].where; });
-  if (oldest == held.end()) return nullptr;
+  if (oldest == held.end()) return {};
   const int key = *oldest;
   held.erase(oldest);
-  return evict(key);
+  return {evict(key), key};
 }
 
 bool ExpertStore::Impl::can_grow() const { return memory.mapped_bytes() + memory.slot_bytes() <= budget; }
@@ -227,10 +250,10 @@ bool ExpertStore::Impl::slot_obtainable() const {
   return !policy.empty() || std::ranges::any_of(held, [&](int key) { return experts[key].where == Where::InSlot; });
 }
 
-std::byte* ExpertStore::Impl::obtain_slot() {
-  if (memory.mapped_bytes() > budget) return nullptr;
+Vacancy ExpertStore::Impl::obtain_slot() {
+  if (memory.mapped_bytes() > budget) return {};
   if (!memory.has_free() && can_grow()) memory.grow(budget - memory.mapped_bytes());
-  return memory.has_free() ? memory.take() : evict_coldest();
+  return memory.has_free() ? Vacancy{memory.take()} : evict_coldest();
 }
 
 // Gives memory back until the pool is within its budget, or as far as slots in use permit. The experts that were in
@@ -276,7 +299,7 @@ void ExpertStore::Impl::trim() {
   std::ranges::sort(homeless, [&](int a, int b) { return policy.colder(b, a); });
   for (const int key : homeless) {
     std::byte* slot = memory.take();
-    if (!slot && !policy.empty() && policy.colder(policy.coldest(), key)) slot = evict_coldest();
+    if (!slot && !policy.empty() && policy.colder(policy.coldest(), key)) slot = evict_coldest().slot;
     if (!slot) {
       evict(key);
       continue;
@@ -305,12 +328,14 @@ void ExpertStore::Impl::release(int key) {
 bool ExpertStore::Impl::begin_layer(int layer, int tokens) {
   const bool new_pass = layer <= std::exchange(last_layer, layer);
   if (new_pass) policy.begin_pass(tokens);
+  if (new_pass && host) host->policy.begin_pass(tokens);
   return new_pass;
 }
 
 // An expert that the policy does not hold was asked for.
 void ExpertStore::Impl::count_use(int key) {
   policy.use(key);
+  if (host) host->policy.use(key);
   if (std::exchange(experts[key].guess, false)) ++stats.guess_hits;
 }
 
@@ -335,18 +360,18 @@ bool ExpertStore::Impl::may_read_ahead(int key) const {
 std::optional<Read> ExpertStore::Impl::begin_needed() {
   Item& item = request->items[request->waiting];
   if (!may_read_ahead(key_of(request->layer, item.expert))) return {};
-  std::byte* slot = nullptr;
+  Vacancy to;
   try {
-    slot = obtain_slot();
+    to = obtain_slot();
   } catch (const std::exception& error) {
     request->error = Error(ErrorKind::Memory, error.what());
     ready.notify_all();
   }
-  if (!slot) return {};
+  if (!to.slot) return {};
   item.step = Step::Reading;
   item.took = true;
   ++request->taken;
-  return begin(key_of(request->layer, item.expert), false, slot);
+  return begin(key_of(request->layer, item.expert), false, to);
 }
 
 std::optional<Read> ExpertStore::Impl::begin_guess() {
@@ -358,9 +383,9 @@ std::optional<Read> ExpertStore::Impl::begin_guess() {
     if (chosen == guesses.end()) return {};
   }
   const int key = *chosen;
-  std::byte* slot = nullptr;
+  Vacancy to;
   try {
-    slot = obtain_slot();
+    to = obtain_slot();
   } catch (const std::exception&) {
     return {};  // No memory. A guess is not worth an error: whoever needs the expert will hear of it.
   }
@@ -369,28 +394,42 @@ std::optional<Read> ExpertStore::Impl::begin_guess() {
   experts[key].guess = experts[key].held = true;
   ++stats.guesses;
   ++guesses_in_flight;
-  return begin(key, true, slot);
+  return begin(key, true, to);
 }
 
-Read ExpertStore::Impl::begin(int key, bool guess, std::byte* slot) {
+Read ExpertStore::Impl::begin(int key, bool guess, Vacancy to) {
   experts[key].where = Where::Reading;
-  experts[key].slot = slot;
+  experts[key].slot = to.slot;
   ++reads_in_flight;
-  return {key, guess, slot};
+  Read read{.key = key, .guess = guess, .to = to};
+  if (!host) return read;
+  read.host = host->borrow(key);
+  read.in_host = read.host != nullptr;
+  if (!read.in_host) read.host = host->take();
+  if (to.leaving >= 0 && host->wants(to.leaving)) read.kept = host->take();
+  return read;
 }
 
 void ExpertStore::Impl::end(const Read& read, const std::optional<Error>& error) {
   Expert& expert = experts[read.key];
   --reads_in_flight;
   guesses_in_flight -= read.guess;
+  if (read.kept && error)
+    host->give(read.kept);
+  else if (read.kept)
+    host->keep(read.to.leaving, read.kept, experts[read.to.leaving].where == Where::InSlot);
+  if (read.host && error && !read.in_host)
+    host->give(read.host);
+  else if (read.host)
+    host->keep(read.key, read.host, !error);
   if (error) {
     memory.give(std::exchange(expert.slot, nullptr));
     if (expert.item >= 0 && !request->error) request->error = error;
     if (expert.held) std::erase(held, read.key);
     expert = Expert{.item = expert.item};
   } else {
-    ++stats.reads;
-    stats.bytes_read += strides[read.key / expert_count];
+    ++(read.in_host ? stats.host_hits : stats.reads);
+    (read.in_host ? stats.host_bytes : stats.bytes_read) += strides[read.key / expert_count];
     expert.where = Where::InSlot;
     ++resident[read.key / expert_count];
     ++moves[read.key / expert_count];
@@ -403,17 +442,20 @@ void ExpertStore::Impl::end(const Read& read, const std::optional<Error>& error)
   ready.notify_all();
 }
 
-// `staging`: null where slots can be read into.
-std::optional<Error> ExpertStore::Impl::read_expert(const Read& read, std::byte* staging) const {
+std::optional<Error> ExpertStore::Impl::read_expert(const Read& read) const {
   const int layer = read.key / expert_count;
   const int expert = read.key % expert_count;
-  std::byte* to = staging ? staging : read.slot;
+  std::byte* to = read.host ? read.host : read.to.slot;
   try {
-    if (custom_read)
+    if (read.kept) heap->download(read.kept, read.to.slot, strides[read.to.leaving / expert_count]);
+    if (read.in_host) {
+      // nothing to read
+    } else if (custom_read) {
       custom_read(layer, expert, to, strides[layer]);
-    else
+    } else {
       files->read(layer, expert, to);
-    if (staging) heap->upload(read.slot, staging, strides[layer]);
+    }
+    if (read.host) heap->upload(read.to.slot, read.host, strides[layer]);
     return {};
   } catch (const std::exception& error) {
     return Error(ErrorKind::Io, "cannot read expert " + std::to_string(expert) + " of layer " + std::to_string(layer) +
@@ -421,7 +463,7 @@ std::optional<Error> ExpertStore::Impl::read_expert(const Read& read, std::byte*
   }
 }
 
-void ExpertStore::Impl::run_io(std::byte* staging) {
+void ExpertStore::Impl::run_io() {
   std::unique_lock lock(mutex);
   while (!stopping) {
     std::optional<Read> read;
@@ -434,7 +476,7 @@ void ExpertStore::Impl::run_io(std::byte* staging) {
       continue;
     }
     lock.unlock();
-    const std::optional<Error> error = read_expert(*read, staging);
+    const std::optional<Error> error = read_expert(*read);
     lock.lock();
     end(*read, error);
   }
@@ -584,10 +626,7 @@ std::vector<ReadyExpert> ExpertStore::Request::next(bool in_order, const std::fu
 ExpertStore::ExpertStore(const Qpack& qpack, const ExpertStoreOptions& options, int min_slots)
     : impl_(std::make_shared<Impl>(qpack, options, min_slots)) {
   try {
-    for (int i = 0; i < options.io_threads; ++i) {
-      std::shared_ptr<std::byte> staging = options.heap ? options.heap->staging(qpack.max_stride) : nullptr;
-      impl_->threads.emplace_back([impl = impl_.get(), staging] { impl->run_io(staging.get()); });
-    }
+    for (int i = 0; i < options.io_threads; ++i) impl_->threads.emplace_back([impl = impl_.get()] { impl->run_io(); });
   } catch (...) {
     impl_->stop();
     throw;

@@ -35,15 +35,20 @@ struct ExpertStoreOptions {
   std::function<void(const std::byte* base)> on_memory_removed;
   // Where slots lie, if not in this process's memory. Outlives the store.
   SlotHeap* heap = nullptr;
+  // With a heap: bytes of host memory that experts are copied from instead of read, once they have been read and while
+  // they last; allocated at once. At least HostTier::least_slots(io_threads) slots, or 0: none.
+  uint64_t host_bytes = 0;
   // Instead of reading the layer's file (tests: slow disks, short reads, errors). On the I/O threads. May be empty.
   std::function<void(int layer, int expert, std::byte* slot, uint64_t bytes)> read;
 };
 
 struct ExpertStats {
-  uint64_t hits = 0;    // experts asked for that were resident
-  uint64_t misses = 0;  // experts asked for that were not (a guessed read still in flight is a miss)
-  uint64_t bytes_read = 0;
+  uint64_t hits = 0;        // experts asked for that were resident
+  uint64_t misses = 0;      // experts asked for that were not (a guessed read still in flight is a miss)
+  uint64_t bytes_read = 0;  // from disk
   uint64_t reads = 0;
+  uint64_t host_hits = 0;   // experts that were copied from host memory instead
+  uint64_t host_bytes = 0;  // of those
   uint64_t evictions = 0;
   uint64_t guesses = 0;     // guessed reads started
   uint64_t guess_hits = 0;  // of those, asked for before they were evicted
@@ -64,7 +69,8 @@ struct ResidentLayer {
 
 class ExpertStore {
  public:
-  // Throws ErrorKind::Memory if the budget cannot hold one slot for each of `min_slots` experts.
+  // Throws ErrorKind::Memory if the budget cannot hold one slot for each of `min_slots` experts, or host memory too
+  // few.
   ExpertStore(const Qpack& qpack, const ExpertStoreOptions& options, int min_slots);
   ~ExpertStore();
 

@@ -115,6 +115,8 @@ nb::dict to_dict(const MemoryPlan& p) {
   d["scratch"] = p.scratch;
   d["pool"] = p.pool;
   d["slots"] = p.slots;
+  d["host"] = p.host;
+  d["host_slots"] = p.host_slots;
   d["slot_bytes"] = p.slot;
   d["experts_total"] = p.experts;
   d["smallest"] = p.smallest;
@@ -130,6 +132,8 @@ nb::dict to_dict(const ExpertStats& s) {
   d["misses"] = s.misses;
   d["bytes_read"] = s.bytes_read;
   d["reads"] = s.reads;
+  d["host_hits"] = s.host_hits;
+  d["host_bytes"] = s.host_bytes;
   d["evictions"] = s.evictions;
   d["guesses"] = s.guesses;
   d["guess_hits"] = s.guess_hits;
@@ -168,9 +172,9 @@ Interrupt make_interrupt(const nb::object& function) {
 
 EngineOptions make_options(uint64_t memory, int64_t context, const std::string& kv, int chunk,
                            const std::string& backend, int threads, const std::string& isa, const std::string& io,
-                           int io_threads, uint64_t pool_slots, const std::string& prefetch, bool watch_pressure,
-                           const std::string& trace, std::optional<uint64_t> state_memory, const std::string& state_dir,
-                           uint64_t state_disk) {
+                           int io_threads, uint64_t host_memory, uint64_t pool_slots, const std::string& prefetch,
+                           bool watch_pressure, const std::string& trace, std::optional<uint64_t> state_memory,
+                           const std::string& state_dir, uint64_t state_disk) {
   EngineOptions options;
   options.memory = memory;
   options.context = context;
@@ -179,6 +183,7 @@ EngineOptions make_options(uint64_t memory, int64_t context, const std::string& 
   options.backend = {backend, threads, isa};
   options.io = parse_io(io);
   options.io_threads = io_threads;
+  options.host_memory = host_memory;
   options.pool_slots = pool_slots;
   options.prefetch = parse_prefetch(prefetch);
   options.watch_pressure = watch_pressure;
@@ -209,6 +214,7 @@ nb::dict engine_config(const Engine& engine) {
 nb::dict engine_stats(const Engine& engine) {
   nb::dict d = to_dict(engine.experts().stats());
   d["pool_bytes"] = engine.experts().resident_bytes();
+  d["host_memory"] = engine.plan().host;
   d["pool_budget"] = engine.experts().budget();
   d["slot_bytes"] = engine.experts().slot_bytes();
   const SnapshotStats snapshots = engine.snapshot_stats();
@@ -301,7 +307,7 @@ NB_MODULE(_core, m) {
   m.def(
       "plan",
       [](const std::string& path, uint64_t memory, int64_t context, const std::string& kv, int chunk,
-         std::optional<uint64_t> state_memory, const std::string& backend) {
+         std::optional<uint64_t> state_memory, const std::string& backend, uint64_t host_memory) {
         EngineOptions options;
         options.memory = memory;
         options.context = context;
@@ -309,10 +315,11 @@ NB_MODULE(_core, m) {
         options.chunk = chunk;
         options.state_memory = state_memory;
         options.backend.name = backend;
+        options.host_memory = host_memory;
         return to_dict(plan_container(path, options));
       },
       "path"_a, nb::kw_only(), "memory"_a = 0, "context"_a = 0, "kv"_a = "f16", "chunk"_a = 0,
-      "state_memory"_a = nb::none(), "backend"_a = "auto");
+      "state_memory"_a = nb::none(), "backend"_a = "auto", "host_memory"_a = 0);
 
   m.def("check_container", [](const std::string& path) { open_qpack(path); }, "path"_a);
   m.def(
@@ -368,18 +375,18 @@ NB_MODULE(_core, m) {
   nb::class_<Engine>(m, "Engine")
       .def(nb::new_([](const std::string& path, uint64_t memory, int64_t context, const std::string& kv, int chunk,
                        const std::string& backend, int threads, const std::string& isa, const std::string& io,
-                       int io_threads, uint64_t pool_slots, const std::string& prefetch, bool watch_pressure,
-                       const std::string& trace, std::optional<uint64_t> state_memory, const std::string& state_dir,
-                       uint64_t state_disk) {
+                       int io_threads, uint64_t host_memory, uint64_t pool_slots, const std::string& prefetch,
+                       bool watch_pressure, const std::string& trace, std::optional<uint64_t> state_memory,
+                       const std::string& state_dir, uint64_t state_disk) {
              const EngineOptions options =
-                 make_options(memory, context, kv, chunk, backend, threads, isa, io, io_threads, pool_slots, prefetch,
-                              watch_pressure, trace, state_memory, state_dir, state_disk);
+                 make_options(memory, context, kv, chunk, backend, threads, isa, io, io_threads, host_memory,
+                              pool_slots, prefetch, watch_pressure, trace, state_memory, state_dir, state_disk);
              const nb::gil_scoped_release release;
              return Engine::open(path, options);
            }),
            "path"_a, nb::kw_only(), "memory"_a = 0, "context"_a = 0, "kv"_a = "f16", "chunk"_a = 0,
            "backend"_a = "auto", "threads"_a = 0, "isa"_a = "auto", "io"_a = "auto", "io_threads"_a = 8,
-           "pool_slots"_a = 0, "prefetch"_a = "off", "watch_pressure"_a = false, "trace"_a = "",
+           "host_memory"_a = 0, "pool_slots"_a = 0, "prefetch"_a = "off", "watch_pressure"_a = false, "trace"_a = "",
            "state_memory"_a = nb::none(), "state_dir"_a = "", "state_disk"_a = EngineOptions().state_disk)
       .def_prop_ro("plan", [](const Engine& e) { return to_dict(e.plan()); })
       .def_prop_ro("config", &engine_config)

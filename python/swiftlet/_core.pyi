@@ -29,13 +29,16 @@ def plan(
     chunk: int = 0,
     state_memory: int | None = None,
     backend: str = "auto",
+    host_memory: int = 0,
 ) -> dict[str, Any]:
     """The memory plan of a container without loading it, in bytes.
 
     Keys: ceiling, process (what the process holds already), resident (weights), state (KV rows and DeltaNet states),
     snapshots (states of other conversations and of earlier turns), scratch, overhead, pool, slots, slot_bytes,
-    experts_total, context, chunk, smallest (the least ceiling that works), text (the sum in words).
-    Raises MemoryLimitError if `memory` cannot work.
+    experts_total, context, chunk, smallest (the least ceiling that works), host and host_slots (host memory for experts
+    beside a card's, which is not part of the ceiling), text (the sum in words).
+    Raises MemoryLimitError if `memory` or `host_memory` cannot work, InputError for `host_memory` on a backend without
+    memory of its own.
     """
 
 def check_container(path: str) -> None:
@@ -96,7 +99,7 @@ class Generation:
     @property
     def stats(self) -> dict[str, Any]:
         """prompt_tokens, cached_tokens, completion_tokens, prefill_seconds, decode_seconds, and of the streaming:
-        hits, misses, bytes_read, reads, evictions, guesses, guess_hits, wait_seconds, each as
+        hits, misses, bytes_read, reads, host_hits, host_bytes, evictions, guesses, guess_hits, wait_seconds, each as
         {"prefill": n, "decode": n}."""
 
 class Engine:
@@ -115,6 +118,7 @@ class Engine:
         isa: str = "auto",
         io: str = "auto",
         io_threads: int = 8,
+        host_memory: int = 0,
         pool_slots: int = 0,
         prefetch: str = "off",
         watch_pressure: bool = False,
@@ -132,7 +136,7 @@ class Engine:
     @property
     def stats(self) -> dict[str, Any]:
         """Streaming totals since loading; dispatches, commits and waits of a GPU; and in bytes: pool_bytes (of slots in
-        memory now), pool_budget, slot_bytes, resident_set_bytes and peak_resident_set_bytes (of the process). Of
+        memory now), pool_budget, slot_bytes, host_memory, resident_set_bytes and peak_resident_set_bytes (of the process). Of
         states: snapshots (in memory), snapshot_bytes, snapshots_on_disk, snapshot_disk_bytes."""
     def session(self) -> Session: ...
     def generate(

@@ -70,6 +70,7 @@ class Engine:
         isa: str = "auto",
         io: str = "auto",
         io_threads: int = 8,
+        host_memory: int | str | None = None,
         pool_slots: int | None = None,
         prefetch: str = "off",
         watch_pressure: bool = False,
@@ -91,6 +92,9 @@ class Engine:
         isa: instruction set of the CPU backend, one of swiftlet._core.cpu_isas(), or "auto".
         io: how experts are read: "direct" (past the page cache), "buffered", or "auto" to find out which is faster.
         io_threads: reads in flight.
+        host_memory: on a card with memory of its own, of which `memory` is the ceiling then: host memory, pinned, for
+            experts that the card has no room for, in bytes or as text. They are copied from there instead of read.
+            Default: none.
         pool_slots: the most experts in memory. Default: as many as the ceiling allows.
         prefetch: whether to read experts that the next layer is likely to want: "off", "on", or "auto" (while it pays).
         watch_pressure: give memory back when the system runs short of it.
@@ -123,6 +127,7 @@ class Engine:
             isa=isa,
             io=io,
             io_threads=_count("io_threads", io_threads),
+            host_memory=_optional_bytes(host_memory, "host_memory"),
             pool_slots=_count("pool_slots", pool_slots),
             prefetch=prefetch,
             watch_pressure=watch_pressure,
@@ -321,6 +326,7 @@ def plan_memory(
     chunk: int | None = None,
     state_memory: int | str | None = None,
     backend: str = "auto",
+    host_memory: int | str | None = None,
 ) -> dict[str, Any]:
     """The memory plan that an Engine with these arguments would have in this process, without loading the weights.
 
@@ -336,6 +342,7 @@ def plan_memory(
         chunk=_count("chunk", chunk),
         state_memory=_state_memory(state_memory),
         backend=backend,
+        host_memory=_optional_bytes(host_memory, "host_memory"),
     )
     del tokenizer
     return plan
@@ -350,11 +357,14 @@ def _count(name: str, value: int | None) -> int:
     return int(value)
 
 
+def _optional_bytes(amount: int | str | None, name: str) -> int:
+    """Bytes; 0 or None is none."""
+    return 0 if amount is None or (amount in (0, "0") and amount is not False) else parse_bytes(amount, name)
+
+
 def _state_memory(amount: int | str | None) -> int | None:
     """Bytes; 0 is allowed, and None is the core's own choice."""
-    if amount is None:
-        return None
-    return 0 if amount in (0, "0") and amount is not False else parse_bytes(amount, "state_memory")
+    return None if amount is None else _optional_bytes(amount, "state_memory")
 
 
 def _save_states(core: _core.Engine, session: _core.Session) -> None:

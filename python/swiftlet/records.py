@@ -36,12 +36,17 @@ class Delta:
 
 @dataclass(frozen=True, slots=True)
 class ExpertStats:
-    """Streaming of experts: `hits` were in memory when asked for, `misses` were not and had to be read."""
+    """Streaming of experts: `hits` were in memory when asked for, `misses` were not and had to be read.
+
+    `reads` and `bytes_read` are those from disk, `host_hits` and `host_bytes` copies from host_memory instead.
+    """
 
     hits: int = 0
     misses: int = 0
     bytes_read: int = 0
     reads: int = 0
+    host_hits: int = 0
+    host_bytes: int = 0
     evictions: int = 0
     guesses: int = 0
     guess_hits: int = 0

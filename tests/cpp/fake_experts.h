@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <condition_variable>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <list>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <stdexcept>
@@ -126,6 +129,42 @@ class FakeDisk {
   std::set<Key> allowed_, broken_;
   std::vector<Key> begun_;
   size_t at_once_ = 0, most_at_once_ = 0;
+};
+
+// A device's memory, as far from this process's as an offset can make it.
+class FakeHeap final : public SlotHeap {
+ public:
+  static constexpr uintptr_t kAway = uintptr_t(1) << 60;
+  static const std::byte* here(const std::byte* there) {
+    return reinterpret_cast<const std::byte*>(reinterpret_cast<uintptr_t>(there) - kAway);
+  }
+  std::byte* map(size_t bytes) override {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::byte>& memory = segments.emplace_back(bytes);
+    return reinterpret_cast<std::byte*>(reinterpret_cast<uintptr_t>(memory.data()) + kAway);
+  }
+  void unmap(std::byte* base) override {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(segments, [&](const auto& memory) { return memory.data() == here(base); });
+  }
+  std::shared_ptr<std::byte> staging(size_t bytes) override {
+    staged += bytes;
+    return {static_cast<std::byte*>(std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096)), std::free};
+  }
+  void upload(std::byte* to, const std::byte* from, size_t bytes) override {
+    std::memcpy(const_cast<std::byte*>(here(to)), from, bytes);
+  }
+  void download(std::byte* to, const std::byte* from, size_t bytes) override { std::memcpy(to, here(from), bytes); }
+  void copy(std::byte* to, const std::byte* from, size_t bytes) override {
+    std::memcpy(const_cast<std::byte*>(here(to)), here(from), bytes);
+    ++copies;
+  }
+  std::list<std::vector<std::byte>> segments;
+  int copies = 0;
+  size_t staged = 0;
+
+ private:
+  std::mutex mutex_;
 };
 
 // The system's side of the pool: which slots are mapped, and the most bytes there ever were.

@@ -765,38 +765,6 @@ TEST_CASE("with a finish and enough slots nothing is waited for") {
 
 // Slots in the memory of a device -------------------------------------------------------------------------------------
 
-namespace {
-
-// A device's memory, as far from this process's as an offset can make it.
-class FakeHeap final : public SlotHeap {
- public:
-  static constexpr uintptr_t kAway = uintptr_t(1) << 60;
-  static const std::byte* here(const std::byte* there) {
-    return reinterpret_cast<const std::byte*>(reinterpret_cast<uintptr_t>(there) - kAway);
-  }
-  std::byte* map(size_t bytes) override {
-    std::vector<std::byte>& memory = segments.emplace_back(bytes);
-    return reinterpret_cast<std::byte*>(reinterpret_cast<uintptr_t>(memory.data()) + kAway);
-  }
-  void unmap(std::byte* base) override {
-    CHECK(std::erase_if(segments, [&](const auto& memory) { return memory.data() == here(base); }) == 1);
-  }
-  std::shared_ptr<std::byte> staging(size_t bytes) override {
-    return {static_cast<std::byte*>(std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096)), std::free};
-  }
-  void upload(std::byte* to, const std::byte* from, size_t bytes) override {
-    std::memcpy(const_cast<std::byte*>(here(to)), from, bytes);
-  }
-  void copy(std::byte* to, const std::byte* from, size_t bytes) override {
-    std::memcpy(const_cast<std::byte*>(here(to)), here(from), bytes);
-    ++copies;
-  }
-  std::list<std::vector<std::byte>> segments;
-  int copies = 0;
-};
-
-}  // namespace
-
 TEST_CASE(
     "slots can lie in a device's memory: reads go by way of staging memory, and a cut gives whole segments back") {
   FakeDisk disk;
@@ -826,4 +794,81 @@ TEST_CASE(
     CHECK(store.stats().reads < reads + 80);  // some were kept
   }
   CHECK(heap.segments.empty());
+}
+
+TEST_CASE("host memory: experts that left the device come back from there, bit for bit, and nothing is read twice") {
+  FakeDisk disk;
+  FakeHeap heap;
+  ExpertStoreOptions options;
+  options.budget_bytes = 8 * kStride;
+  options.io_threads = 2;
+  options.read = disk.reader();
+  options.heap = &heap;
+  uint64_t slots = 0;
+  SUBCASE("all of them") { slots = 40 + 4; }
+  SUBCASE("as many as the device lacks") { slots = 32 + 4; }
+  SUBCASE("few") { slots = 4; }
+  options.host_bytes = slots * kStride;
+  ExpertStore store(fake_qpack(2, 20), options, 4);
+  CHECK(heap.staged == slots * kStride);
+  const auto pass = [&] {
+    for (int layer = 0; layer < 2; ++layer)
+      for (int first = 0; first < 20; first += 4) {
+        ExpertStore::Request request = store.request(layer, range(first, first + 4));
+        for (;;) {
+          const std::vector<ReadyExpert> ready = request.next(false);
+          if (ready.empty()) break;
+          for (const ReadyExpert& r : ready) CHECK(holds_blob(layer, r.expert, FakeHeap::here(r.slot), kStride));
+        }
+      }
+  };
+  pass();
+  CHECK(store.stats().reads == 40);
+  CHECK(store.stats().host_hits == 0);
+  pass();
+  pass();
+  const ExpertStats stats = store.stats();
+  CHECK(stats.reads == disk.begun().size());
+  CHECK(stats.bytes_read == stats.reads * kStride);
+  CHECK(stats.host_bytes == stats.host_hits * kStride);
+  CHECK(stats.hits + stats.reads + stats.host_hits == 120);
+  if (slots > 4) CHECK(stats.reads == 40);
+  if (slots == 4) CHECK(stats.reads > 40);
+}
+
+TEST_CASE("host memory: a read that fails leaves no copy") {
+  FakeDisk disk;
+  FakeHeap heap;
+  ExpertStoreOptions options;
+  options.budget_bytes = 4 * kStride;
+  options.io_threads = 1;
+  options.read = disk.reader();
+  options.heap = &heap;
+  options.host_bytes = 30 * kStride;
+  ExpertStore store(fake_qpack(1, 20), options, 4);
+  disk.set_broken(0, 1);
+  {
+    ExpertStore::Request request = store.request(0, Ids{1});
+    CHECK_THROWS_AS(request.next(false), Error);
+  }
+  disk.set_broken(0, 1, false);
+  ExpertStore::Request request = store.request(0, Ids{1});
+  const std::vector<ReadyExpert> ready = request.next(false);
+  REQUIRE(ready.size() == 1);
+  CHECK(holds_blob(0, 1, FakeHeap::here(ready[0].slot), kStride));
+  CHECK(store.stats().host_hits == 0);
+}
+
+TEST_CASE("host memory: less than reads in flight need is refused, and so is any without a device") {
+  FakeHeap heap;
+  ExpertStoreOptions options;
+  options.budget_bytes = 4 * kStride;
+  options.io_threads = 2;
+  options.host_bytes = 4 * kStride;
+  options.read = [](int, int, std::byte*, uint64_t) {};
+  CHECK_THROWS_AS(ExpertStore(fake_qpack(1, 20), options, 4), Error);
+  options.heap = &heap;
+  CHECK_NOTHROW(ExpertStore(fake_qpack(1, 20), options, 4));
+  options.host_bytes -= 1;
+  CHECK_THROWS_AS(ExpertStore(fake_qpack(1, 20), options, 4), Error);
 }

@@ -45,13 +45,19 @@ std::vector<int32_t> choose(std::mt19937& random, size_t count) {
 // Runs the computing thread against a thread that changes the budget. What is checked: every expert asked for is handed
 // out once and whole, in order where that was asked; the memory never exceeds the budget, or what was in use when the
 // budget fell; nothing hangs.
-void stress(double seconds, uint64_t failures_per_thousand, int io_threads, unsigned seed) {
+void stress(double seconds, uint64_t failures_per_thousand, int io_threads, unsigned seed, uint64_t host_slots = 0) {
   RandomDisk disk(failures_per_thousand);
   MemoryWatch memory;
   ExpertStoreOptions options;
   options.budget_bytes = kMaxSlots * kStride;
   options.io_threads = io_threads;
   options.read = [&](int layer, int expert, std::byte* slot, uint64_t bytes) { disk.read(layer, expert, slot, bytes); };
+  FakeHeap heap;
+  if (host_slots) {
+    options.heap = &heap;
+    options.host_bytes = host_slots * kStride;
+  }
+  const auto here = [&](const ReadyExpert& r) { return host_slots ? FakeHeap::here(r.slot) : r.slot; };
   memory.attach(options);
   // The moment a slot is added is the moment the budget could be exceeded.
   std::atomic<uint64_t> budget = options.budget_bytes;
@@ -98,11 +104,11 @@ void stress(double seconds, uint64_t failures_per_thousand, int io_threads, unsi
           const std::vector<ReadyExpert> ready = request.next(in_order);
           if (ready.empty()) break;
           for (const ReadyExpert& r : ready) {
-            wrong += !holds_blob(layer, r.expert, r.slot, kStride);
+            wrong += !holds_blob(layer, r.expert, here(r), kStride);
             taken.push_back(r.expert);
           }
           if (random() % 16 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 200));
-          for (const ReadyExpert& r : ready) wrong += !holds_blob(layer, r.expert, r.slot, kStride);
+          for (const ReadyExpert& r : ready) wrong += !holds_blob(layer, r.expert, here(r), kStride);
         }
       } catch (const Error& error) {
         REQUIRE(error.kind() == ErrorKind::Io);
@@ -127,6 +133,7 @@ void stress(double seconds, uint64_t failures_per_thousand, int io_threads, unsi
   CHECK(stats.hits + stats.misses == asked);
   CHECK(stats.guess_hits <= stats.guesses);
   CHECK((failures > 0) == (failures_per_thousand > 0));
+  CHECK((stats.host_hits > 0) == (host_slots > 0));
 }
 
 }  // namespace
@@ -140,4 +147,14 @@ TEST_CASE("experts: random requests, cancels, guesses and budgets at the same ti
   stress(seconds / 3, 0, 8, seed);
   stress(seconds / 3, 0, 1, seed);
   stress(seconds / 3, 5, 4, seed);
+}
+
+TEST_CASE("experts: the same on a device, with as little host memory as there can be, and with much") {
+  const char* text = std::getenv("SWIFTLET_STRESS_SECONDS");
+  const double seconds = text ? std::atof(text) : 3;
+  const unsigned seed = std::random_device{}();
+  CAPTURE(seed);
+  stress(seconds / 3, 0, 8, seed, 16);
+  stress(seconds / 3, 5, 1, seed, 2);
+  stress(seconds / 3, 5, 4, seed, 100);
 }

@@ -12,7 +12,10 @@ import numpy as np
 from swiftlet import _core
 
 VOCAB = 512
-COUNTERS = ("hits", "misses", "bytes_read", "reads", "evictions", "guesses", "guess_hits", "wait_seconds")
+COUNTERS = (
+    "hits", "misses", "bytes_read", "reads", "host_hits", "host_bytes", "evictions", "guesses", "guess_hits",
+    "wait_seconds",
+)  # fmt: skip
 
 
 class FakeSession:

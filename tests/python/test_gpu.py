@@ -209,3 +209,78 @@ def test_a_token_of_the_35b_takes_one_wait_a_layer_when_it_streams(counting: str
         assert counts["waits"] == layers + 1
         # A card with memory of its own has the lists for its kernels copied there, for hits and misses.
         assert counts["dispatches"] <= MOST_DISPATCHES + (2 * layers if backend == "cuda" else 0)
+
+
+# A card with memory of its own: experts in host memory beside it
+
+
+@pytest.fixture
+def card(monkeypatch: pytest.MonkeyPatch) -> str:
+    if "cuda" in GPUS:
+        return "cuda"
+    if "emulated" not in GPUS:
+        pytest.skip("no GPU here has memory of its own")
+    monkeypatch.setenv("SWIFTLET_EMULATED_CARD", "1")
+    return "emulated"
+
+
+def test_host_memory_changes_no_bit(container: Container, card: str) -> None:
+    name = NAMES[0]
+    path = container(name)
+    k = _core.Engine(path, backend="cpu").config["num_experts_per_tok"]
+    tokens = forward(name)[0]["long.tokens"][:50]
+    want = run(path, tokens, backend=card)
+    plan = _core.plan(path, backend=card)
+    slot, experts = plan["slot_bytes"], plan["experts_total"]
+    for host in (0, 16 * slot, experts * slot // 2, (experts + 16) * slot):
+        for prefetch in ("off", "on"):
+            options = {"host_memory": host, "pool_slots": k + 1, "prefetch": prefetch, "chunk": 9}
+            streamed = run(path, tokens, backend=card, **options)
+            whole = run(path, tokens, backend=card, chunk=9)
+            assert_same_bits(streamed, whole)
+    assert_same_bits(run(path, tokens, backend=card, host_memory=64 * slot), want)
+
+
+def test_nothing_is_read_twice_when_host_memory_holds_all(container: Container, card: str) -> None:
+    path = container(NAMES[0])
+    plan = _core.plan(path, backend=card)
+    host = (plan["experts_total"] + 16) * plan["slot_bytes"]
+    engine = _core.Engine(path, backend=card, context=256, pool_slots=8, host_memory=10 * host)
+    assert engine.plan["host"] == engine.stats["host_memory"] == host
+    assert "host memory" in engine.plan["text"]
+    assert engine.plan["ceiling"] > 0
+    session = engine.session()
+    tokens = list(range(20))
+    engine.forward(session, tokens)
+    before = engine.stats
+    assert before["bytes_read"] > 0
+    session.reset()
+    engine.forward(session, tokens)
+    after = engine.stats
+    assert after["bytes_read"] == before["bytes_read"]
+    assert after["host_hits"] > before["host_hits"]
+    assert after["host_bytes"] == after["host_hits"] * engine.stats["slot_bytes"]
+
+
+def test_a_prefill_that_was_cut_off_leaves_host_memory_in_order(container: Container, card: str) -> None:
+    path = container(NAMES[0])
+    tokens = list(range(40))
+    want = run(path, np.array(tokens), backend=card, chunk=40)["logits"]
+    slot = _core.plan(path, backend=card)["slot_bytes"]
+    engine = _core.Engine(path, backend=card, kv="f32", context=512, chunk=40, pool_slots=8, host_memory=40 * slot)
+    session = engine.session()
+    for layers in range(4):
+        asked = [False] * layers + [True] * 100
+        with pytest.raises(_core.CancelledError):
+            engine.forward(session, tokens[::-1], interrupt=lambda asked=asked: asked.pop(0))
+        session.reset()
+    got = engine.forward(session, tokens)["logits"]
+    np.testing.assert_array_equal(got.view(np.uint32), want.view(np.uint32))
+
+
+def test_host_memory_that_cannot_be_is_refused(container: Container, card: str, monkeypatch: Any) -> None:
+    path = container(NAMES[0])
+    with pytest.raises(_core.InputError, match="memory of its own"):
+        _core.Engine(path, backend="cpu", host_memory=10**9)
+    with pytest.raises(_core.MemoryLimitError, match="too small"):
+        _core.Engine(path, backend=card, host_memory=1)

@@ -88,8 +88,9 @@ class Device {
 
   // Beside what is queued, from any thread, for memory that nothing queued uses; return when it is done. Only with
   // own_memory().
-  virtual std::shared_ptr<std::byte> staging(size_t /*bytes*/) { return nullptr; }  // host memory to upload from
+  virtual std::shared_ptr<std::byte> staging(size_t /*bytes*/) { return nullptr; }  // host memory for the next two
   virtual void upload(const Memory& /*to*/, uint64_t /*offset*/, const std::byte* /*from*/, size_t /*bytes*/) {}
+  virtual void download(const Memory& /*from*/, uint64_t /*offset*/, std::byte* /*to*/, size_t /*bytes*/) {}
   virtual void copy(const Memory& /*to*/, uint64_t /*to_offset*/, const Memory& /*from*/, uint64_t /*from_offset*/,
                     size_t /*bytes*/) {}
 

@@ -73,6 +73,10 @@ class DeviceSlots final : public SlotHeap {
     const MemoryMap::Place place = gpu_.memory.find(to);
     gpu_.device.upload(*place.memory, place.offset, from, bytes);
   }
+  void download(std::byte* to, const std::byte* from, size_t bytes) override {
+    const MemoryMap::Place place = gpu_.memory.find(from);
+    gpu_.device.download(*place.memory, place.offset, to, bytes);
+  }
   void copy(std::byte* to, const std::byte* from, size_t bytes) override {
     const MemoryMap::Place target = gpu_.memory.find(to), source = gpu_.memory.find(from);
     gpu_.device.copy(*target.memory, target.offset, *source.memory, source.offset, bytes);

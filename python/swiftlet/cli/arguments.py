@@ -57,6 +57,11 @@ def add_plan_arguments(group: argparse._ActionsContainer) -> None:
         help="part of the ceiling for states of other conversations and earlier turns; 0: none (default: a small part)",
     )
     group.add_argument(
+        "--host-memory",
+        metavar="SIZE",
+        help="with cuda: host memory for experts that the card has no room for (default: none)",
+    )
+    group.add_argument(
         "--backend", default="auto", metavar="NAME", help="cpu, metal or cuda (default: auto, the best there is)"
     )
 
@@ -86,6 +91,7 @@ def load_engine(args: argparse.Namespace) -> "Engine":
             isa=args.isa,
             io=args.io,
             io_threads=args.io_threads,
+            host_memory=args.host_memory,
             prefetch=args.prefetch,
             watch_pressure=args.watch_pressure,
             trace=args.trace,

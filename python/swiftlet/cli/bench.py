@@ -116,6 +116,7 @@ def _figures(stats: "Stats") -> dict[str, float]:
         "decode_rate": stats.decode_rate,
         "decode_hit_rate": stats.decode.hit_rate,
         "decode_bytes_per_token": stats.decode.bytes_read / steps,
+        "decode_host_bytes_per_token": stats.decode.host_bytes / steps,
         "decode_wait_share": stats.decode.wait_seconds / stats.decode_seconds,
     }
 

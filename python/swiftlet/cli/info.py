@@ -32,6 +32,7 @@ def run(args: argparse.Namespace) -> int:
         chunk=args.chunk,
         backend=args.backend,
         state_memory=args.state_memory,
+        host_memory=args.host_memory,
     )
     facts = describe(resolve(args.model))
     if args.json:

@@ -38,7 +38,8 @@ def _rate(rate: float) -> str:
 
 def _experts(stats: ExpertStats) -> str:
     rate = f"{stats.hit_rate:.1%} hits, " if math.isfinite(stats.hit_rate) else ""
-    return f"{rate}{format_bytes(stats.bytes_read)} read, {stats.wait_seconds:.2f} s waited"
+    host = f"{format_bytes(stats.host_bytes)} from host memory, " if stats.host_bytes else ""
+    return f"{rate}{host}{format_bytes(stats.bytes_read)} read, {stats.wait_seconds:.2f} s waited"
 
 
 def print_table(rows: Sequence[Sequence[str]], header: Sequence[str] = ()) -> None:

@@ -15,10 +15,13 @@ _COUNTERS = {
     "misses": "Experts that had to be read",
     "reads": "Reads of experts",
     "bytes_read": "Bytes of experts read",
+    "host_hits": "Experts that were copied from host memory instead",
+    "host_bytes": "Bytes of experts copied from host memory",
     "evictions": "Experts that had to leave memory",
 }
 _GAUGES = {
     "pool_bytes": "Bytes of experts in memory",
+    "host_memory": "Bytes of host memory for experts beside a card's",
     "pool_budget": "Bytes that experts may take",
     "resident_set_bytes": "Memory of the process",
     "peak_resident_set_bytes": "The most memory that the process had",

@@ -31,6 +31,7 @@ struct CudaContext {
   int device = 0;
   Handle context = nullptr;
   Handle stream = nullptr;     // of dispatches
+  Handle downloads = nullptr;  // of experts that leave the card, beside the other copies: a bus carries both ways
   Handle transfers = nullptr;  // of copies, which the caller has ordered after the dispatches; from any thread
 
   CudaContext() {
@@ -40,11 +41,13 @@ struct CudaContext {
     use();
     check(driver().cuStreamCreate(&stream, kStreamNonBlocking), "cuStreamCreate");
     check(driver().cuStreamCreate(&transfers, kStreamNonBlocking), "cuStreamCreate");
+    check(driver().cuStreamCreate(&downloads, kStreamNonBlocking), "cuStreamCreate");
   }
   ~CudaContext() {
     driver().cuCtxSetCurrent(context);
     if (stream) driver().cuStreamDestroy(stream);
     if (transfers) driver().cuStreamDestroy(transfers);
+    if (downloads) driver().cuStreamDestroy(downloads);
     driver().cuDevicePrimaryCtxRelease(device);
   }
   CudaContext(const CudaContext&) = delete;
@@ -183,6 +186,12 @@ class CudaDevice : public Device {
     check_range(to, offset, bytes);
     check(driver().cuMemcpyHtoDAsync(to.address() + offset, from, bytes, context_->transfers), "cuMemcpyHtoDAsync");
     context_->finish_transfers();
+  }
+  void download(const Memory& from, uint64_t offset, std::byte* to, size_t bytes) override {
+    context_->use();
+    check_range(from, offset, bytes);
+    check(driver().cuMemcpyDtoHAsync(to, from.address() + offset, bytes, context_->downloads), "cuMemcpyDtoHAsync");
+    check(driver().cuStreamSynchronize(context_->downloads), "a copy");
   }
   void copy(const Memory& to, uint64_t to_offset, const Memory& from, uint64_t from_offset, size_t bytes) override {
     context_->use();

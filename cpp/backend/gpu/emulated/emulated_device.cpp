@@ -15,6 +15,7 @@
 #include "backend/gpu/emulated/guarded_memory.h"
 #include "backend/gpu/emulated/threadgroup.h"
 #include "base/error.h"
+#include "base/memory.h"
 
 namespace swiftlet::gpu {
 namespace {
@@ -99,6 +100,9 @@ class EmulatedDevice : public Device {
     return options_.order == Order::Forwards ? "emulated (forwards)" : "emulated (backwards)";
   }
   bool matrix_units() const override { return options_.matrix_units; }
+  std::optional<OwnMemory> own_memory() const override {
+    return options_.own_memory ? std::optional(OwnMemory{0, available_memory_bytes()}) : std::nullopt;
+  }
 
   std::unique_ptr<Memory> allocate(size_t bytes, Placement placement) override {
     auto memory = std::make_unique<EmulatedMemory>();
@@ -113,6 +117,11 @@ class EmulatedDevice : public Device {
     if (reinterpret_cast<uintptr_t>(base) % 4096 != 0 || bytes % 4096 != 0)
       fail(ErrorKind::Input, "wrap: the memory must be whole pages, not ", bytes, " bytes at ",
            static_cast<const void*>(base));
+    if (options_.own_memory) {
+      std::unique_ptr<Memory> copy = allocate(bytes, Placement::Private);
+      std::memcpy(emulated_memory(*copy).data, base, bytes);
+      return copy;
+    }
     auto memory = std::make_unique<EmulatedMemory>();
     memory->data = const_cast<std::byte*>(base);
     memory->size = bytes;
@@ -126,6 +135,21 @@ class EmulatedDevice : public Device {
     std::memcpy(range("write", to, offset, bytes), from, bytes);
   }
   void clear(Memory& memory) override { std::memset(range("clear", memory, 0, memory.bytes()), 0, memory.bytes()); }
+
+  // Slots beside the one that is copied may be in use.
+  std::shared_ptr<std::byte> staging(size_t bytes) override {
+    auto memory = std::make_shared<PageMemory>(bytes);
+    return {memory, memory->data()};
+  }
+  void upload(const Memory& to, uint64_t offset, const std::byte* from, size_t bytes) override {
+    std::memcpy(part("upload", to, offset, bytes), from, bytes);
+  }
+  void download(const Memory& from, uint64_t offset, std::byte* to, size_t bytes) override {
+    std::memcpy(to, part("download", from, offset, bytes), bytes);
+  }
+  void copy(const Memory& to, uint64_t to_offset, const Memory& from, uint64_t from_offset, size_t bytes) override {
+    std::memcpy(part("copy", to, to_offset, bytes), part("copy", from, from_offset, bytes), bytes);
+  }
 
   const Pipeline& pipeline(const Kernel& kernel, std::span<const Constant> constants) override {
     std::ostringstream name;
@@ -189,14 +213,20 @@ class EmulatedDevice : public Device {
     return memory;
   }
 
-  // For the CPU's own accesses.
-  std::byte* range(const char* what, const Memory& memory, uint64_t offset, size_t bytes) {
+  static std::byte* part(const char* what, const Memory& memory, uint64_t offset, size_t bytes) {
     const EmulatedMemory& m = emulated_memory(memory);
     if (offset > m.size || bytes > m.size - offset)
       fail(ErrorKind::Input, what, ": ", bytes, " bytes at ", offset, " are not in a memory of ", m.size, " bytes");
+    return m.data + offset;
+  }
+
+  // For the CPU's own accesses.
+  std::byte* range(const char* what, const Memory& memory, uint64_t offset, size_t bytes) {
+    const EmulatedMemory& m = emulated_memory(memory);
+    std::byte* const data = part(what, memory, offset, bytes);
     if (m.last_use > state_->waited)
       fail(ErrorKind::Input, what, ": a memory of ", m.size, " bytes is in use by dispatches that were not waited for");
-    return m.data + offset;
+    return data;
   }
 
   EmulatedPipeline make_pipeline(const std::string& name, const Kernel& kernel,
@@ -374,8 +404,10 @@ std::unique_ptr<Device> make_emulated_device(const EmulatedOptions& options) {
 
 EmulatedOptions emulated_options() {
   const char* value = std::getenv("SWIFTLET_EMULATED_ORDER");
-  if (!value || std::strcmp(value, "forwards") == 0) return {};
-  if (std::strcmp(value, "backwards") == 0) return {.order = Order::Backwards, .matrix_units = false};
+  const bool own_memory = std::getenv("SWIFTLET_EMULATED_CARD") != nullptr;
+  if (!value || std::strcmp(value, "forwards") == 0) return {.own_memory = own_memory};
+  if (std::strcmp(value, "backwards") == 0)
+    return {.order = Order::Backwards, .matrix_units = false, .own_memory = own_memory};
   fail(ErrorKind::Input, "SWIFTLET_EMULATED_ORDER is forwards or backwards, not ", value);
 }
 

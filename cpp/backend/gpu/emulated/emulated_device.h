@@ -27,6 +27,7 @@ enum class Order : uint8_t {
 struct EmulatedOptions {
   Order order = Order::Forwards;
   bool matrix_units = true;                             // what Device::matrix_units() says
+  bool own_memory = false;                              // a card with memory of its own
   int threads = 2;                                      // of the CPU, for threadgroups
   std::span<const emulated::Library* const> more = {};  // shaders beside those of metal/
 };
@@ -34,7 +35,7 @@ struct EmulatedOptions {
 std::unique_ptr<Device> make_emulated_device(const EmulatedOptions& options = {});
 
 // What the environment variable SWIFTLET_EMULATED_ORDER asks for: "forwards" (default), or "backwards", then also
-// without matrix units. Throws ErrorKind::Input for another value.
+// without matrix units. Throws ErrorKind::Input for another value. With SWIFTLET_EMULATED_CARD it has its own memory.
 EmulatedOptions emulated_options();
 
 // All kernels of metal/, as "file.name".
