@@ -177,7 +177,7 @@ ExpertStore::Impl::Impl(const Qpack& qpack, const ExpertStoreOptions& options, i
     strides.push_back(qpack.layouts[layer].stride);
     paths.push_back(qpack.layer_path(layer));
   }
-  const size_t host_slots = options.host_bytes / memory.slot_bytes();
+  const size_t host_slots = options.host_bytes / std::max<uint64_t>(memory.slot_bytes(), 1);
   if (options.host_bytes && (!heap || host_slots < HostTier::least_slots(options.io_threads)))
     fail(ErrorKind::Memory, "host memory of ", options.host_bytes, " bytes cannot serve ", options.io_threads,
          " reads");

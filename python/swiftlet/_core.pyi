@@ -136,8 +136,8 @@ class Engine:
     @property
     def stats(self) -> dict[str, Any]:
         """Streaming totals since loading; dispatches, commits and waits of a GPU; and in bytes: pool_bytes (of slots in
-        memory now), pool_budget, slot_bytes, host_memory, resident_set_bytes and peak_resident_set_bytes (of the process). Of
-        states: snapshots (in memory), snapshot_bytes, snapshots_on_disk, snapshot_disk_bytes."""
+        memory now), pool_budget, slot_bytes, host_memory, resident_set_bytes and peak_resident_set_bytes (of the
+        process). Of states: snapshots (in memory), snapshot_bytes, snapshots_on_disk, snapshot_disk_bytes."""
     def session(self) -> Session: ...
     def generate(
         self,
