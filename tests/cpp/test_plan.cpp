@@ -47,6 +47,26 @@ TEST_CASE("plan: a pool is never larger than the model") {
   CHECK(p.chunk == 2048);
 }
 
+TEST_CASE("plan: host memory is whole slots, beside the ceiling, and no more than there is or than is of use") {
+  PlanInput in = input(4 * GB);
+  const MemoryPlan without = make_plan(in);
+  in.host = 10 * GB;
+  in.host_available = 30 * GB;
+  in.host_least_slots = 16;
+  const MemoryPlan p = make_plan(in);
+  CHECK(p.host == p.host_slots * p.slot);
+  CHECK(p.host <= in.host);
+  CHECK(p.host + p.slot > in.host);
+  CHECK(p.pool == without.pool);
+  CHECK(without.host == 0);
+  in.host = 100 * GB;
+  CHECK(make_plan(in).host_slots == in.experts + in.host_least_slots);
+  in.host_available = 10 * GB;
+  CHECK_THROWS_AS(make_plan(in), Error);
+  in.host = 15 * in.slot;
+  CHECK_THROWS_AS(make_plan(in), Error);
+}
+
 TEST_CASE("plan: snapshots get a small part, or what was asked for") {
   const PlanInput in = input(4 * GB);
   const MemoryPlan p = make_plan(in);

@@ -3,6 +3,7 @@
 #ifdef SWIFTLET_CUDA
 #include <dlfcn.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -86,7 +87,7 @@ TEST_CASE("cuda device: memory") {
   CHECK(device->allocate(0, Placement::Private)->bytes() == 0);
 }
 
-TEST_CASE("cuda device: experts are uploaded by several threads, beside what is queued") {
+TEST_CASE("cuda device: experts are copied to the card and back by several threads, beside what is queued") {
   if (!on_cuda()) return;
   const auto device = make_cuda_device();
   REQUIRE(device->own_memory().has_value());
@@ -96,6 +97,7 @@ TEST_CASE("cuda device: experts are uploaded by several threads, beside what is 
   const auto slots = device->allocate(kThreads * kBytes, Placement::Private);
   const Norm norm(*device);
   norm.dispatch(*device);
+  std::atomic<int> wrong = 0;
   std::vector<std::thread> threads;
   for (int i = 0; i < kThreads; ++i)
     threads.emplace_back([&, i] {
@@ -103,9 +105,13 @@ TEST_CASE("cuda device: experts are uploaded by several threads, beside what is 
       for (int round = 0; round < 20; ++round) {
         std::fill_n(staging.get(), kBytes, std::byte(10 * i + round));
         device->upload(*slots, i * kBytes, staging.get(), kBytes);
+        std::fill_n(staging.get(), kBytes, std::byte(0));
+        device->download(*slots, i * kBytes, staging.get(), kBytes);
+        wrong += std::count(staging.get(), staging.get() + kBytes, std::byte(10 * i + round)) != kBytes;
       }
     });
   for (std::thread& thread : threads) thread.join();
+  CHECK(wrong == 0);
   device->wait(device->commit());
   CHECK(norm.done(*device));
   device->copy(*slots, 0, *slots, 2 * kBytes, kBytes);
