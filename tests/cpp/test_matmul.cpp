@@ -14,6 +14,7 @@
 #include "backend/cpu/thread_pool.h"
 #include "base/error.h"
 #include "container/safetensors.h"
+#include "tests/cpp/emulated_tiles.h"
 #include "tests/cpp/emulated_vnni.h"
 #include "tests/random_matrix.h"
 
@@ -230,7 +231,7 @@ TEST_CASE("an element has the same bits in any company") {
 }
 
 #if defined(__x86_64__)
-TEST_CASE("VNNI gives the bits of AVX2") {
+TEST_CASE("VNNI and AMX give the bits of AVX2") {
   const std::vector<std::string> isas = cpu_isas();
   if (std::ranges::find(isas, "avx2") == isas.end()) return;
   for (const int group_size : {64, 128})
@@ -239,7 +240,7 @@ TEST_CASE("VNNI gives the bits of AVX2") {
         for (const int64_t rows : {1, 7, 16, 19}) {
           if (cols % group_size) continue;
           const RandomMatrix w({Codec::Affine, dtype, 4, group_size}, rows, cols, true);
-          for (const int tokens : {1, 2, 3, 4, 7, 70}) {
+          for (const int tokens : {1, 2, 3, 4, 7, 16, 17, 41, 70}) {
             CAPTURE(group_size);
             CAPTURE(int(dtype));
             CAPTURE(cols);
@@ -252,8 +253,9 @@ TEST_CASE("VNNI gives the bits of AVX2") {
               return std::equal(y.begin(), y.end(), expected.begin(), same_bits);
             };
             CHECK(same(matmul_emulated_vnni));
+            CHECK(same(matmul_emulated_tiles));
             for (const std::string& isa : isas)
-              if (isa.ends_with("vnni")) CHECK(same(matmul_for(isa)));
+              if (isa.ends_with("vnni") || isa == "amx") CHECK(same(matmul_for(isa)));
           }
         }
 }

@@ -8,6 +8,7 @@ const CpuOps& ops_for(const std::string& isa) {
   const MatmulFn matmul = matmul_for(isa);  // knows the names, and what this machine has
   for (const CpuOps* ops : {
 #if defined(__x86_64__)
+           &amx_ops,
            &avx512vnni_ops,
            &avx512_ops,
            &avxvnni_ops,

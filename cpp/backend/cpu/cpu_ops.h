@@ -71,7 +71,7 @@ struct CpuOps {
 
 extern const CpuOps reference_ops;
 // Each exists where the compiler targets its architecture.
-extern const CpuOps avx2_ops, avxvnni_ops, avx512_ops, avx512vnni_ops, neon_ops, dotprod_ops;
+extern const CpuOps avx2_ops, avxvnni_ops, avx512_ops, avx512vnni_ops, amx_ops, neon_ops, dotprod_ops;
 
 // The table of an isa's name (one of cpu_isas()).
 const CpuOps& ops_for(const std::string& isa);

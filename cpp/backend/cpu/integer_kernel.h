@@ -51,6 +51,14 @@ struct Factors {
   alignas(64) float bias[kChunkBlocks][I::kLanes];
 };
 
+// total + scale * (step * sum) + bias * (step * sum of q): how a block's exact sums join the totals of kLanes rows.
+template <class I>
+[[gnu::always_inline]] inline typename I::F join(typename I::F total, typename I::V sum, const PackedSteps& x,
+                                                 const float* scale, const float* bias) {
+  const typename I::F scaled = I::mul(I::to_float(sum), I::set1(x.step));
+  return I::fma(I::load(bias), I::set1(x.sum), I::fma(I::load(scale), scaled, total));
+}
+
 template <class I>
 class IntegerKernel {
   using F = typename I::F;          // kLanes floats
@@ -130,11 +138,6 @@ class IntegerKernel {
     spread(biases, out.bias);
   }
 
-  static F join(F total, V sum, const PackedSteps& x, const float* scale, const float* bias) {
-    const F scaled = I::mul(I::to_float(sum), I::set1(x.step));
-    return I::fma(I::load(bias), I::set1(x.sum), I::fma(I::load(scale), scaled, total));
-  }
-
   void store(F total, int64_t row, int count, float* y) const {
     alignas(64) float values[kLanes];
     I::store(values, total);
@@ -159,7 +162,7 @@ class IntegerKernel {
           const Block& in = x.blocks[t * blocks_ + first + b];
           const V sums =
               I::sum_rows([&](int i) __attribute__((always_inline)) { return I::row_dot(codes[i] + offset, in); });
-          total[t] = join(total[t], sums, x.steps[t * blocks_ + first + b], factors.scale[b], factors.bias[b]);
+          total[t] = join<I>(total[t], sums, x.steps[t * blocks_ + first + b], factors.scale[b], factors.bias[b]);
         }
       };
       int b = 0;
@@ -215,8 +218,8 @@ class IntegerKernel {
       I::template panel_dot<T, kVectors>(panel[b], in, sums);
       for (int t = 0; t < T; ++t)
         for (int v = 0; v < kVectors; ++v)
-          total[t][v] = join(total[t][v], sums[t][v], x.steps[(token + t) * blocks_ + first + b], factors[v].scale[b],
-                             factors[v].bias[b]);
+          total[t][v] = join<I>(total[t][v], sums[t][v], x.steps[(token + t) * blocks_ + first + b],
+                                factors[v].scale[b], factors[v].bias[b]);
     }
     for (int t = 0; t < T; ++t)
       for (int v = 0; v < kVectors; ++v) I::store(x.totals + ((token + t) * kVectors + v) * kLanes, total[t][v]);

@@ -7,11 +7,8 @@
 namespace swiftlet {
 namespace {
 
-// Dot::add(sum, codes, x): to each word of `sum` the products of its four bytes; those of codes are unsigned.
-template <class Dot>
-struct VnniBytes : Avx2Lanes {
-  static constexpr int kTokens = Dot::kTokens;  // of a tile
-
+// q and codes as bytes.
+struct ByteColumns : Avx2Lanes {
   static V whole(V high, V low) { return _mm256_add_epi32(_mm256_slli_epi32(high, 8), low); }  // 256 * high + low
 
   // q = 256 * high + low. As the low nibbles of 32 bytes of codes are the even columns, these come first.
@@ -41,14 +38,6 @@ struct VnniBytes : Avx2Lanes {
     const V mask = _mm256_set1_epi8(0x0f), bytes = load_bytes(block);
     return {_mm256_and_si256(bytes, mask), _mm256_and_si256(_mm256_srli_epi16(bytes, 4), mask)};
   }
-  static V row_dot(const std::byte* block, const Block& x) {
-    const Nibbles codes = nibbles(block);
-    const auto dot = [&](const int8_t* columns) {
-      const V even = Dot::add(_mm256_setzero_si256(), codes.even, load_bytes(columns));
-      return Dot::add(even, codes.odd, load_bytes(columns + 32));
-    };
-    return whole(dot(x.high), dot(x.low));
-  }
 
   // The codes of 8 rows: in word k those of four columns for each row; first the even columns, then the odd ones.
   struct Panel {
@@ -64,6 +53,22 @@ struct VnniBytes : Avx2Lanes {
     transpose_8x8(even, panel.words);
     transpose_8x8(odd, panel.words + 8);
   }
+};
+
+// Dot::add(sum, codes, x): to each word of `sum` the products of its four bytes; those of codes are unsigned.
+template <class Dot>
+struct VnniBytes : ByteColumns {
+  static constexpr int kTokens = Dot::kTokens;  // of a tile
+
+  static V row_dot(const std::byte* block, const Block& x) {
+    const Nibbles codes = nibbles(block);
+    const auto dot = [&](const int8_t* columns) {
+      const V even = Dot::add(_mm256_setzero_si256(), codes.even, load_bytes(columns));
+      return Dot::add(even, codes.odd, load_bytes(columns + 32));
+    };
+    return whole(dot(x.high), dot(x.low));
+  }
+
   template <int T, int R>
   static void panel_dot(const Panel* panels, const Block* const* x, V (*sums)[R]) {
     V high[T][R], low[T][R];

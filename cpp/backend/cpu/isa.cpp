@@ -6,6 +6,10 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 #elif defined(__aarch64__) && defined(__linux__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
@@ -37,6 +41,24 @@ bool has_avx512() {
   return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
          __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
 }
+// Linux gives the registers of tiles to a process that asks for them, and to all its threads.
+bool may_use_tiles() {
+#if defined(__linux__)
+  constexpr long kRequest = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  return syscall(SYS_arch_prctl, kRequest, kTileData) == 0;
+#else
+  return false;
+#endif
+}
+bool has_amx() {
+  static const bool has = [] {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    const unsigned tile_and_int8 = 3u << 24;
+    return has_avx512() && __builtin_cpu_supports("avx512vnni") && __get_cpuid_count(7, 0, &a, &b, &c, &d) &&
+           (d & tile_and_int8) == tile_and_int8 && may_use_tiles();
+  }();
+  return has;
+}
 #elif defined(__aarch64__)
 bool has_dotprod() {
 #if defined(__linux__)
@@ -53,6 +75,7 @@ bool has_dotprod() {
 std::vector<Isa> known_isas() {
   return {
 #if defined(__x86_64__)
+      {"amx", has_amx(), matmul_amx},
       {"avx512vnni", has_avx512() && __builtin_cpu_supports("avx512vnni"), matmul_avx512vnni},
       {"avx512", has_avx512(), matmul_avx512},
       {"avxvnni", has_avx2() && has_avxvnni(), matmul_avxvnni},

@@ -30,6 +30,8 @@ void matmul_avx512(const Matrix& w, const float* x, int64_t x_stride, int tokens
                    int64_t row_begin, int64_t row_end);
 void matmul_avx512vnni(const Matrix& w, const float* x, int64_t x_stride, int tokens, float* y, int64_t y_stride,
                        int64_t row_begin, int64_t row_end);
+void matmul_amx(const Matrix& w, const float* x, int64_t x_stride, int tokens, float* y, int64_t y_stride,
+                int64_t row_begin, int64_t row_end);
 void matmul_neon(const Matrix& w, const float* x, int64_t x_stride, int tokens, float* y, int64_t y_stride,
                  int64_t row_begin, int64_t row_end);
 void matmul_dotprod(const Matrix& w, const float* x, int64_t x_stride, int tokens, float* y, int64_t y_stride,

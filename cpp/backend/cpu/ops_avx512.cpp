@@ -43,6 +43,7 @@ struct Avx512 {
 
 constinit const CpuOps avx512_ops = SimdOps<Avx512>::table("avx512", matmul_avx512);
 constinit const CpuOps avx512vnni_ops = SimdOps<Avx512>::table("avx512vnni", matmul_avx512vnni);
+constinit const CpuOps amx_ops = SimdOps<Avx512>::table("amx", matmul_amx);
 
 }  // namespace swiftlet
 #endif
