@@ -22,7 +22,7 @@ All commands
 
 kernels, decode, prefill, context
   -t, --threads N     compute threads (as many as the process may use)
-  --isa NAME          instruction set: avx512, avx2, neon, reference (the best of this machine)
+  --isa NAME          instruction set: amx, avx512vnni, avx2, neon, reference, .. (the best of this machine)
 
 decode, prefill, context
   -m, --memory SIZE   ceiling of the process, like 4.3GB or 8GiB (what the machine can spare)

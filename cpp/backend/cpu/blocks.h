@@ -4,6 +4,7 @@
 // than at fixed places. Chunks go through in tiles of kTokenTile tokens, so that scratch stays small.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <initializer_list>
@@ -38,7 +39,15 @@ struct Projection {
   int64_t y_stride;
 };
 
-constexpr int64_t kRowGrain = 64;  // rows of a matrix that one thread takes at a time
+constexpr int64_t kRowGrain = 64;       // rows of a matrix that one thread takes at a time, at least
+constexpr int64_t kLongRowGrain = 512;  // and at most
+
+// For every piece of the rows a thread packs its tokens anew, so with more than a few tokens the pieces are as long as
+// leaves every thread some.
+inline int64_t row_grain(const Cpu& cpu, int64_t rows, int64_t tokens) {
+  if (tokens <= 2) return kRowGrain;
+  return std::clamp(rows / (4 * cpu.pool.threads()) / kRowGrain * kRowGrain, kRowGrain, kLongRowGrain);
+}
 
 // Several matrices applied to the same tokens, as one parallel loop over all their rows.
 void project(Cpu& cpu, std::initializer_list<Projection> projections, const float* x, int64_t x_stride, int tokens);

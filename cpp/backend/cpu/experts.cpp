@@ -29,7 +29,9 @@ void run_tiles(Cpu& cpu, const MlpWeights& expert, std::span<const ExpertTile> t
       std::memcpy(s.expert.in + row * hidden, s.h + token_of[size_t(row)] * hidden, size_t(hidden) * sizeof(float));
   });
 
-  parallel(cpu, int64_t(tiles.size()) * intermediate, kRowGrain, [&](int64_t begin, int64_t end) {
+  const int64_t tokens = rows / int64_t(tiles.size());  // of an expert, on average
+  const int64_t all_rows = int64_t(tiles.size()) * intermediate;
+  parallel(cpu, all_rows, row_grain(cpu, all_rows, tokens), [&](int64_t begin, int64_t end) {
     while (begin < end) {
       const ExpertTile& tile = tiles[size_t(begin / intermediate)];
       const int64_t first = begin % intermediate, last = std::min(first + end - begin, intermediate);
@@ -39,7 +41,7 @@ void run_tiles(Cpu& cpu, const MlpWeights& expert, std::span<const ExpertTile> t
     }
   });
 
-  parallel(cpu, hidden, kRowGrain, [&](int64_t begin, int64_t end) {
+  parallel(cpu, hidden, row_grain(cpu, hidden, tokens), [&](int64_t begin, int64_t end) {
     for (const ExpertTile& tile : tiles) {
       float* out = s.expert.out + tile.row * hidden;
       cpu.ops.matmul(expert.down_proj.at(tile.slot), s.expert.gate + tile.row * intermediate, intermediate,

@@ -18,7 +18,7 @@ namespace {
 
 // All rows, for one tile of tokens; the result is scratch.mlp.gate.
 void gate_and_up(Cpu& cpu, const MlpWeights& mlp, const float* in, int tokens) {
-  parallel(cpu, mlp.gate_proj.rows, kRowGrain, [&](int64_t begin, int64_t end) {
+  parallel(cpu, mlp.gate_proj.rows, row_grain(cpu, mlp.gate_proj.rows, tokens), [&](int64_t begin, int64_t end) {
     gate_and_up(cpu, mlp, in, tokens, cpu.scratch.mlp.gate, cpu.scratch.mlp.up, begin, end);
   });
 }
@@ -47,7 +47,7 @@ void shared_expert(Cpu& cpu, const MoeWeights& weights, int tokens) {
     gate_and_up(cpu, weights.shared_expert, h, count);
     cpu.ops.matmul(weights.shared_expert_gate, h, hidden, count, s.mlp.shared_gate, 1, 0, 1);
     for (int t = 0; t < count; ++t) s.mlp.shared_gate[t] = sigmoid(s.mlp.shared_gate[t]);
-    parallel(cpu, hidden, kRowGrain, [&](int64_t first, int64_t last) {
+    parallel(cpu, hidden, row_grain(cpu, hidden, count), [&](int64_t first, int64_t last) {
       cpu.ops.matmul(down, s.mlp.gate, down.cols, count, y, hidden, first, last);
       for (int t = 0; t < count; ++t)
         for (int64_t i = first; i < last; ++i) y[t * hidden + i] *= s.mlp.shared_gate[t];
