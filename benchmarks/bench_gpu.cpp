@@ -2,7 +2,7 @@
 // lines:
 //   {"name": "head", "gigabytes_per_second": .., "of_copy": ..}
 // head: 248,320 x 2,048 at 4 bits, one token. experts: gate, up and down of 256 experts of the 35B in pool slots, as
-// tokens of 8 experts each. The weights are larger than any cache.
+// a router chose them for tokens of 8 experts each. The weights are larger than any cache.
 //
 //     bench_gpu [cuda|metal|emulated]     (built with SWIFTLET_BENCHMARKS)
 #include <algorithm>
@@ -111,14 +111,17 @@ void run(std::unique_ptr<Device> device) {
   const uint64_t slot_bytes = 2 * matrix_bytes(expert.gate_proj) + matrix_bytes(expert.down_proj);
   const auto* const slots = base + (uint64_t(1) << 39);
   gpu.memory.add(slots, device->allocate(slot_bytes * uint64_t(c.num_experts), Placement::Private));
-  std::vector<ExpertToken> tokens(size_t(c.num_experts));
-  std::vector<ExpertWork> work;
-  for (int e = 0; e < c.num_experts; ++e) {
-    tokens[size_t(e)] = {e / c.num_experts_per_tok, e % c.num_experts_per_tok, 1.0f};
-    work.push_back({e, slots + uint64_t(e) * slot_bytes, std::span(&tokens[size_t(e)], 1)});
+  std::vector<const std::byte*> all;
+  for (int e = 0; e < c.num_experts; ++e) all.push_back(slots + uint64_t(e) * slot_bytes);
+  place_experts(gpu, 0, all, 1);
+  std::vector<uint64_t> addresses;  // as the router leaves them
+  for (const std::byte* slot : all) {
+    const MemoryMap::Place place = gpu.memory.find(slot);
+    addresses.push_back(place.memory->address() + place.offset);
   }
+  device->write(*gpu.scratch.expert_slots, 0, addresses.data(), addresses.size() * sizeof(uint64_t));
   report("experts", double(slot_bytes) * c.num_experts,
-         seconds_of(gpu, [&] { experts(gpu, expert, work, gpu.max_tokens); }), copy);
+         seconds_of(gpu, [&] { routed_experts(gpu, expert, c.num_experts / c.num_experts_per_tok); }), copy);
 }
 
 }  // namespace

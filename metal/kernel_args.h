@@ -64,11 +64,6 @@ struct MatrixPlace {
 enum : uint {
   kMaxMatrices = 4,  // that one dispatch applies to the same input
 };
-enum : uint {
-  // 2^23 as a float, whose last bits are integers. Kernels get it as an argument: a compiler keeps what it cannot know
-  // in a register, and a constant it makes anew for each use.
-  kTwo23 = 0x4b000000,
-};
 enum : ulong {
   kNoBias = ~ulong(0),
 };
@@ -115,7 +110,6 @@ struct MatvecArgs {
   uint columns;
   uint x_stride, y_stride;  // between tokens
   uint passes;              // of a SIMD group over its rows
-  uint two23;               // kTwo23
 };
 struct GateUpArgs {
   MatrixPlace gate, up;
@@ -123,13 +117,11 @@ struct GateUpArgs {
   uint x_stride;  // between tokens
   uint passes;
   uint experts_per_token;  // kRouted, kListed
-  uint two23;              // kTwo23
 };
 struct DownArgs {
   MatrixPlace place;
   uint rows, columns;
   uint passes;
-  uint two23;  // kTwo23
 };
 
 // matmul.metal

@@ -10,47 +10,65 @@ enum : uint { kTilePieces = kMaxColumnTile / kPiece };
 // read side by side. The stride is odd, so that writing meets no bank twice too often.
 enum : uint { kQuadStride = kTilePieces + 1 };
 enum : uint { kVectorQuads = 8 * kQuadStride };
+enum : uint { kVectorLoads = 4 };  // of a thread at once
 
 // Brings columns begin .. of a vector into threadgroup memory, and the sum of each piece. Beyond the end: zeros.
-// Codes of 4 bits are multiplied where they stand in their 16 bits, without a shift, so what stands beside them is
-// divided by their place value (a power of two: exact).
+// Codes of 4 bits are multiplied as small_halves are, so the vector is multiplied by what these are divided by.
 inline void load_vector(const device float* x, uint begin, uint columns, threadgroup float4* quads,
                         threadgroup float* sums, uint tid, uint threads) {
   const uint pieces = min((columns - begin + kPiece - 1) / kPiece, uint(kTilePieces));
   const uint all = (pieces * 8 + 31) / 32 * 32;  // so that SIMD groups stay together
-  for (uint i = tid; i < all; i += threads) {
-    const uint column = begin + 4 * i;
-    float4 v = float4(0.0f);
-    if (WIDE != 0) {
-      if (column < columns) {
-        v = *(const device float4*)(x + column);
+  for (uint first = tid; first < all; first += kVectorLoads * threads) {
+    float4 loaded[kVectorLoads];  // on their way together
+#pragma unroll
+    for (uint n = 0; n < kVectorLoads; n++) {
+      const uint column = begin + 4 * (first + n * threads);
+      loaded[n] = float4(0.0f);
+      if (WIDE != 0) {
+        if (column < columns) {
+          loaded[n] = *(const device float4*)(x + column);
+        }
+      } else {
+        loaded[n].x = column < columns ? x[column] : 0.0f;
+        loaded[n].y = column + 1 < columns ? x[column + 1] : 0.0f;
+        loaded[n].z = column + 2 < columns ? x[column + 2] : 0.0f;
+        loaded[n].w = column + 3 < columns ? x[column + 3] : 0.0f;
       }
-    } else {
-      v.x = column < columns ? x[column] : 0.0f;
-      v.y = column + 1 < columns ? x[column + 1] : 0.0f;
-      v.z = column + 2 < columns ? x[column + 2] : 0.0f;
-      v.w = column + 3 < columns ? x[column + 3] : 0.0f;
     }
-    float sum = (v.x + v.y) + (v.z + v.w);
-    sum += simd_shuffle_xor(sum, 1);
-    sum += simd_shuffle_xor(sum, 2);
-    sum += simd_shuffle_xor(sum, 4);
-    if (i % 8 == 0) {
-      sums[i / 8] = sum;
+#pragma unroll
+    for (uint n = 0; n < kVectorLoads; n++) {
+      const uint i = first + n * threads;
+      if (i >= all) {
+        break;
+      }
+      float4 v = loaded[n];
+      float sum = (v.x + v.y) + (v.z + v.w);
+      sum += simd_shuffle_xor(sum, 1);
+      sum += simd_shuffle_xor(sum, 2);
+      sum += simd_shuffle_xor(sum, 4);
+      if (i % 8 == 0) {
+        sums[i / 8] = sum;
+      }
+      if (CODEC == kAffine && BITS == 4) {
+        v = v * float4(16777216.0f, 1048576.0f, 16777216.0f, 1048576.0f);
+      }
+      quads[i % 8 * kQuadStride + i / 8] = v;
     }
-    if (CODEC == kAffine && BITS == 4) {
-      v = v * float4(1.0f, 1.0f / 16.0f, 1.0f / 256.0f, 1.0f / 4096.0f);
-    }
-    quads[i % 8 * kQuadStride + i / 8] = v;
   }
 }
 
-// (code0, code1, code2, code3) . x of the four codes of 4 bits in the low half of a word.
-inline float dot4(uint w, float4 x, float sum, uint two23) {
-  sum = fma(to_float(w & 0xfu, two23), x.x, sum);
-  sum = fma(to_float(w & 0xf0u, two23), x.y, sum);
-  sum = fma(to_float(w & 0xf00u, two23), x.z, sum);
-  return fma(to_float(w & 0xf000u, two23), x.w, sum);
+// Codes of 4 bits in the two halves of a word, as floats and divided by their place value and by 2^24: an integer below
+// 2^10 is the half, one without an exponent, that has its bits. Nothing is rounded.
+inline float2 small_halves(uint codes) { return float2(as_type<half2>(codes)); }
+
+// What the 8 codes of a word contribute to the sums of the first four columns and of the last four.
+inline void dot8(uint w, float4 low, float4 high, thread float& d0, thread float& d1) {
+  const float2 c04 = small_halves(w & 0x000f000fu);
+  const float2 c15 = small_halves(w & 0x00f000f0u);
+  const float2 c26 = small_halves(w >> 8 & 0x000f000fu);
+  const float2 c37 = small_halves(w >> 8 & 0x00f000f0u);
+  d0 = fma(c37.x, low.w, fma(c26.x, low.z, fma(c15.x, low.y, fma(c04.x, low.x, d0))));
+  d1 = fma(c37.y, high.w, fma(c26.y, high.z, fma(c15.y, high.y, fma(c04.y, high.x, d1))));
 }
 
 struct RowSums {
@@ -64,44 +82,60 @@ inline void clear(thread RowSums& sums) {
   }
 }
 
-// Rows first .. first + kRows - 1 of a matrix. Those past the end repeat the last: no branch, so that all loads are in
-// flight together.
+// Rows that a lane works on together, each from the lane's first piece on. Its pieces are LANES apart.
 struct Rows {
   MatrixRow r[kRows];
 };
 
-inline Rows rows_from(const device uchar* base, MatrixPlace place, uint first, uint rows, uint columns) {
+inline void advance(thread MatrixRow& r, uint pieces) {
+  if (CODEC != kPlain) {
+    r.weight += weight_bytes(pieces * kPiece);
+    r.scales += scale_bytes(pieces * kPiece);
+    r.biases += scale_bytes(pieces * kPiece);
+  }
+}
+
+inline MatrixRow row_from(const device uchar* base, MatrixPlace place, uint row, uint columns, uint lane) {
+  MatrixRow r = matrix_row(base, place, row, columns);
+  advance(r, lane);
+  return r;
+}
+
+// Rows first .. first + kRows - 1 of a matrix. Those past the end repeat the last: no branch, so that all loads are in
+// flight together.
+inline Rows rows_from(const device uchar* base, MatrixPlace place, uint first, uint rows, uint columns, uint lane) {
   Rows result;
 #pragma unroll
   for (uint i = 0; i < kRows; i++) {
-    result.r[i] = matrix_row(base, place, min(first + i, rows - 1), columns);
+    result.r[i] = row_from(base, place, min(first + i, rows - 1), columns, lane);
   }
   return result;
 }
 
-// One piece of each of them, on its way while others are multiplied.
+// One piece of each of them, as it is stored, on its way while others are multiplied.
 struct Fetched {
   Words words[kRows];
-  float scale[kRows], second[kRows];  // kNvFp4 has two groups in a piece
-  float bias[kRows];
+  uint scale[kRows], second[kRows];  // kNvFp4 has two groups in a piece
+  uint bias[kRows];
 };
 
-inline void fetch(Rows rows, uint piece, uint columns, thread Fetched& f) {
+// The piece `times` * LANES pieces on, of whose row there are `left` columns more.
+inline void fetch(Rows rows, uint times, uint left, thread Fetched& f) {
 #pragma unroll
   for (uint i = 0; i < kRows; i++) {
-    f.words[i] = load_words(rows.r[i], piece, columns);
+    MatrixRow r = rows.r[i];
+    advance(r, times * LANES);
+    f.words[i] = words_at(r.weight, left);
+    f.scale[i] = scale_bits(r, 0);
     if (CODEC == kNvFp4) {
-      f.scale[i] = group_scale(rows.r[i], 2 * piece);
-      f.second[i] = piece * kPiece + kPiece / 2 < columns ? group_scale(rows.r[i], 2 * piece + 1) : 0.0f;
-    } else {
-      f.scale[i] = group_scale(rows.r[i], piece * kPiece / GROUP);
-      f.bias[i] = group_bias(rows.r[i], piece * kPiece / GROUP);
+      f.second[i] = left > kPiece / 2 ? scale_bits(r, 1) : 0;
     }
+    f.bias[i] = bias_bits(r, 0);
   }
 }
 
 // Adds the products of a fetched piece with the vector's, which is the threadgroup's piece `at`.
-inline void multiply_piece(thread Fetched& f, uint at, uint two23, const threadgroup float4* quads,
+inline void multiply_piece(thread Fetched& f, uint at, const threadgroup float4* quads,
                            const threadgroup float* piece_sums, thread RowSums& sums) {
   float d0[kRows];
   float d1[kRows];
@@ -117,8 +151,7 @@ inline void multiply_piece(thread Fetched& f, uint at, uint two23, const threadg
       const float4 high = quads[(2 * j + 1) * kQuadStride + at];
 #pragma unroll
       for (uint i = 0; i < kRows; i++) {
-        d0[i] = dot4(f.words[i].w[j], low, d0[i], two23);
-        d1[i] = dot4(f.words[i].w[j] >> 16, high, d1[i], two23);
+        dot8(f.words[i].w[j], low, high, d0[i], d1[i]);
       }
     }
   } else {
@@ -142,9 +175,9 @@ inline void multiply_piece(thread Fetched& f, uint at, uint two23, const threadg
 #pragma unroll
   for (uint i = 0; i < kRows; i++) {
     if (CODEC == kNvFp4) {
-      sums.s[i] += fma(f.scale[i], d0[i], f.second[i] * d1[i]);
+      sums.s[i] += fma(scale_of(f.scale[i]), d0[i], scale_of(f.second[i]) * d1[i]);
     } else {
-      sums.s[i] += fma(f.scale[i], d0[i] + d1[i], f.bias[i] * piece_sums[at]);
+      sums.s[i] += fma(scale_of(f.scale[i]), d0[i] + d1[i], bias_of(f.bias[i]) * piece_sums[at]);
     }
   }
 }
@@ -173,12 +206,12 @@ inline float dot_plain(MatrixRow r, uint piece, uint at, uint columns, const thr
 // The first piece of a lane, before the vector is there.
 inline void fetch_first(Rows rows, uint begin, uint columns, uint lane, thread Fetched& f) {
   if (CODEC != kPlain && begin + lane * kPiece < columns) {
-    fetch(rows, begin / kPiece + lane, columns, f);
+    fetch(rows, 0, columns - begin - lane * kPiece, f);
   }
 }
 
-// Adds to `sums` what columns begin .. contribute. `f`: from fetch_first.
-inline void add_rows(Rows rows, uint columns, uint begin, uint lane, uint two23, const threadgroup float4* quads,
+// Adds to `sums` what columns begin .. contribute, and leaves `rows` behind them. `f`: from fetch_first.
+inline void add_rows(thread Rows& rows, uint columns, uint begin, uint lane, const threadgroup float4* quads,
                      const threadgroup float* piece_sums, thread Fetched& f, thread RowSums& sums) {
   const uint pieces = min((columns - begin + kPiece - 1) / kPiece, uint(kTilePieces));
   if (CODEC == kPlain) {
@@ -194,21 +227,28 @@ inline void add_rows(Rows rows, uint columns, uint begin, uint lane, uint two23,
   for (uint at = lane; at < pieces; at += 2 * LANES) {  // by twos, so that nothing moves from `next` to `f`
     const uint second = at + LANES;
     if (second < pieces) {
-      fetch(rows, begin / kPiece + second, columns, next);
+      fetch(rows, 1, columns - begin - second * kPiece, next);
     }
-    multiply_piece(f, at, two23, quads, piece_sums, sums);
+    multiply_piece(f, at, quads, piece_sums, sums);
     if (second + LANES < pieces) {
-      fetch(rows, begin / kPiece + second + LANES, columns, f);
+      fetch(rows, 2, columns - begin - (second + LANES) * kPiece, f);
     }
     if (second < pieces) {
-      multiply_piece(next, second, two23, quads, piece_sums, sums);
+      multiply_piece(next, second, quads, piece_sums, sums);
+    }
+#pragma unroll
+    for (uint i = 0; i < kRows; i++) {
+      advance(rows.r[i], 2 * LANES);
     }
   }
 }
 
-// The sum over the LANES lanes that share a row.
-inline float sum_lanes(float v) {
-  v += simd_shuffle_xor(v, 1);
+// The sums over the LANES lanes that share rows: lane i of them gets that of row i % kRows. The first steps add two
+// rows at once, each in half of the lanes.
+inline float sum_lanes(RowSums sums, uint lane) {
+  const bool odd = lane % 2 != 0;
+  float v = odd ? sums.s[1] : sums.s[0];
+  v += simd_shuffle_xor(odd ? sums.s[0] : sums.s[1], 1);
   v += simd_shuffle_xor(v, 2);
   v += simd_shuffle_xor(v, 4);
   if (LANES > 8) {

@@ -33,7 +33,7 @@ kernel void matvec(const device uchar* arena [[buffer(0)]],
     const uint first = (((group * a.passes + pass) * simds + simd) * teams + lane / LANES) * kRows;
     RowSums total;
     clear(total);
-    const Rows rows = rows_from(arena, matrix.place, first, matrix.rows, a.columns);
+    Rows rows = rows_from(arena, matrix.place, first, matrix.rows, a.columns, lane % LANES);
     for (uint begin = 0; begin < a.columns; begin += kMaxColumnTile) {
       Fetched fetched;
       fetch_first(rows, begin, a.columns, lane % LANES, fetched);
@@ -42,20 +42,19 @@ kernel void matvec(const device uchar* arena [[buffer(0)]],
         load_vector(in, begin, a.columns, quads, sums, tid, threads.x);
         threadgroup_barrier(mem_flags::mem_threadgroup);
       }
-      add_rows(rows, a.columns, begin, lane % LANES, a.two23, quads, sums, fetched, total);
+      add_rows(rows, a.columns, begin, lane % LANES, quads, sums, fetched, total);
     }
-#pragma unroll
-    for (uint i = 0; i < kRows; i++) {
-      const float v = sum_lanes(total.s[i]);
-      if (lane % LANES == i && first + i < matrix.rows) {
-        out[first + i] = matrix.bias == kNoBias ? v : v + ((const device float*)(arena + matrix.bias))[first + i];
-      }
+    const float v = sum_lanes(total, lane);
+    const uint row = first + lane % LANES;
+    if (lane % LANES < kRows && row < matrix.rows) {
+      out[row] = matrix.bias == kNoBias ? v : v + ((const device float*)(arena + matrix.bias))[row];
     }
   }
 }
 
 // out = silu(gate_proj x) * (up_proj x), of a shared expert or a dense MLP for each token, or of the experts of
-// some (token, place among its experts by rising id) pairs.
+// some (token, place among its experts by rising id) pairs. The kRows rows that lanes share are one of gate_proj and
+// that of up_proj: a threadgroup takes SIMD groups * (32 / LANES) * passes of each.
 // Grid: (threadgroups of rows, T or pairs).
 kernel void gate_up(const device uchar* arena [[buffer(0)]],
                     const device float* x [[buffer(1)]],         // [T, columns], x_stride apart
@@ -84,33 +83,27 @@ kernel void gate_up(const device uchar* arena [[buffer(0)]],
 
   const uint teams = 32 / LANES;
   for (uint pass = 0; pass < a.passes; pass++) {
-    const uint first = (((tg.x * a.passes + pass) * simds + simd) * teams + lane / LANES) * kRows;
-    RowSums gate;
-    RowSums up;
-    clear(gate);
-    clear(up);
-    const Rows gate_rows = rows_from(base, a.gate, first, a.rows, a.columns);
-    const Rows up_rows = rows_from(base, a.up, first, a.rows, a.columns);
+    const uint row = ((tg.x * a.passes + pass) * simds + simd) * teams + lane / LANES;
+    const uint there = min(row, a.rows - 1);
+    Rows rows;
+    rows.r[0] = row_from(base, a.gate, there, a.columns, lane % LANES);
+    rows.r[1] = row_from(base, a.up, there, a.columns, lane % LANES);
+    RowSums total;
+    clear(total);
     for (uint begin = 0; begin < a.columns; begin += kMaxColumnTile) {
-      Fetched gate_fetched;
-      Fetched up_fetched;
-      fetch_first(gate_rows, begin, a.columns, lane % LANES, gate_fetched);
-      fetch_first(up_rows, begin, a.columns, lane % LANES, up_fetched);
+      Fetched fetched;
+      fetch_first(rows, begin, a.columns, lane % LANES, fetched);
       if (pass == 0 || a.columns > kMaxColumnTile) {
         threadgroup_barrier(mem_flags::mem_threadgroup);
         load_vector(in, begin, a.columns, quads, sums, tid, threads.x);
         threadgroup_barrier(mem_flags::mem_threadgroup);
       }
-      add_rows(gate_rows, a.columns, begin, lane % LANES, a.two23, quads, sums, gate_fetched, gate);
-      add_rows(up_rows, a.columns, begin, lane % LANES, a.two23, quads, sums, up_fetched, up);
+      add_rows(rows, a.columns, begin, lane % LANES, quads, sums, fetched, total);
     }
-#pragma unroll
-    for (uint i = 0; i < kRows; i++) {
-      const float g = sum_lanes(gate.s[i]);
-      const float u = sum_lanes(up.s[i]);
-      if (lane % LANES == i && first + i < a.rows) {
-        y[first + i] = silu(g) * u;
-      }
+    const float v = sum_lanes(total, lane);  // of gate_proj in even lanes, of up_proj in odd ones
+    const float u = simd_shuffle_xor(v, 1);
+    if (lane % LANES == 0 && row < a.rows) {
+      y[row] = silu(v) * u;
     }
   }
 }
@@ -137,7 +130,7 @@ kernel void expert_down(const device float* x [[buffer(0)]],      // [T, k, colu
     const uint first = (((tg.x * a.passes + pass) * simds + simd) * teams + lane / LANES) * kRows;
     RowSums total;
     clear(total);
-    const Rows rows = rows_from(base, a.place, first, a.rows, a.columns);
+    Rows rows = rows_from(base, a.place, first, a.rows, a.columns, lane % LANES);
     for (uint begin = 0; begin < a.columns; begin += kMaxColumnTile) {
       Fetched fetched;
       fetch_first(rows, begin, a.columns, lane % LANES, fetched);
@@ -146,14 +139,12 @@ kernel void expert_down(const device float* x [[buffer(0)]],      // [T, k, colu
         load_vector(x + ulong(pair) * a.columns, begin, a.columns, quads, sums, tid, threads.x);
         threadgroup_barrier(mem_flags::mem_threadgroup);
       }
-      add_rows(rows, a.columns, begin, lane % LANES, a.two23, quads, sums, fetched, total);
+      add_rows(rows, a.columns, begin, lane % LANES, quads, sums, fetched, total);
     }
-#pragma unroll
-    for (uint i = 0; i < kRows; i++) {
-      const float v = sum_lanes(total.s[i]);
-      if (lane % LANES == i && first + i < a.rows) {
-        out[ulong(pair) * a.rows + first + i] = v;
-      }
+    const float v = sum_lanes(total, lane);
+    const uint row = first + lane % LANES;
+    if (lane % LANES < kRows && row < a.rows) {
+      out[ulong(pair) * a.rows + row] = v;
     }
   }
 }

@@ -41,18 +41,21 @@ inline uint load_bytes(const device uchar* p) {
   return uint(p[0]) | uint(p[1]) << 8 | uint(p[2]) << 16 | uint(p[3]) << 24;
 }
 
-// Element `index` of an array of f32, f16 or bf16 (DTYPE).
-inline float load_float(const device uchar* array, ulong index) {
+// Element `index` of an array of f32, f16 or bf16 (DTYPE), as it is stored: to compute with it is to wait for it.
+inline uint load_bits(const device uchar* array, ulong index) {
   if (DTYPE == kF32) {
-    return WIDE != 0 ? ((const device float*)array)[index] : as_type<float>(load_bytes(array + 4 * index));
+    return WIDE != 0 ? ((const device uint*)array)[index] : load_bytes(array + 4 * index);
   }
-  const uint bits =
-      WIDE != 0 ? uint(((const device ushort*)array)[index]) : uint(array[2 * index]) | uint(array[2 * index + 1]) << 8;
+  return WIDE != 0 ? uint(((const device ushort*)array)[index])
+                   : uint(array[2 * index]) | uint(array[2 * index + 1]) << 8;
+}
+inline float float_of(uint bits) {
   if (DTYPE == kF16) {
     return float(as_type<half>(ushort(bits)));
   }
-  return as_type<float>(bits << 16);
+  return as_type<float>(DTYPE == kF32 ? bits : bits << 16);
 }
+inline float load_float(const device uchar* array, ulong index) { return float_of(load_bits(array, index)); }
 
 // Bytes of `columns` codes of a row, and of its scales.
 inline ulong weight_bytes(uint columns) {
@@ -81,26 +84,35 @@ inline MatrixRow matrix_row(const device uchar* base, MatrixPlace place, uint ro
   return r;
 }
 
-// What multiplies the codes of group `group`, and (affine) what is added to them.
-inline float group_scale(MatrixRow r, uint group) {
+// What multiplies the codes of group `group`, and (affine) what is added to them, as they are stored.
+inline uint scale_bits(MatrixRow r, uint group) {
+  if (CODEC == kPlain) {
+    return 0;
+  }
+  return CODEC == kAffine ? load_bits(r.scales, group) : uint(r.scales[group]);
+}
+inline uint bias_bits(MatrixRow r, uint group) { return CODEC == kAffine ? load_bits(r.biases, group) : 0; }
+inline float scale_of(uint bits) {
   if (CODEC == kAffine) {
-    return load_float(r.scales, group);
+    return float_of(bits);
   }
   if (CODEC == kNvFp4) {
-    return e4m3(r.scales[group]);
+    return e4m3(bits);
   }
-  return CODEC == kPlain ? 1.0f : e8m0(r.scales[group]);
+  return CODEC == kPlain ? 1.0f : e8m0(bits);
 }
-inline float group_bias(MatrixRow r, uint group) { return CODEC == kAffine ? load_float(r.biases, group) : 0.0f; }
+inline float bias_of(uint bits) { return CODEC == kAffine ? float_of(bits) : 0.0f; }
+inline float group_scale(MatrixRow r, uint group) { return scale_of(scale_bits(r, group)); }
+inline float group_bias(MatrixRow r, uint group) { return bias_of(bias_bits(r, group)); }
 
-// The words that hold the codes of columns 32 * piece .. + 31: BITS of them. Beyond the row there are zeros.
+// The words that hold the codes of 32 columns: BITS of them.
 struct Words {
   uint w[8];
 };
 
-inline Words load_words(MatrixRow r, uint piece, uint columns) {
+// Those at p, where a row has `columns` more. Beyond the row there are zeros.
+inline Words words_at(const device uchar* p, uint columns) {
   Words words;
-  const device uchar* p = r.weight + ulong(piece) * (4 * BITS);
   if (WIDE != 0) {
     if (BITS == 4) {
       const uint4 v = *(const device uint4*)p;
@@ -132,7 +144,7 @@ inline Words load_words(MatrixRow r, uint piece, uint columns) {
       }
     }
   } else {
-    const uint bytes = min(columns - piece * kPiece, uint(kPiece)) * BITS / 8;
+    const uint bytes = min(columns, uint(kPiece)) * BITS / 8;
 #pragma unroll
     for (uint i = 0; i < 8; i++) {
       if (i < BITS) {
@@ -145,6 +157,11 @@ inline Words load_words(MatrixRow r, uint piece, uint columns) {
     }
   }
   return words;
+}
+
+// Those of columns 32 * piece .. + 31.
+inline Words load_words(MatrixRow r, uint piece, uint columns) {
+  return words_at(r.weight + ulong(piece) * (4 * BITS), columns - piece * kPiece);
 }
 
 // Code j of a piece.
@@ -161,12 +178,12 @@ inline uint code_at(Words words, uint j) {
 
 // An integer below 2^23 as a float: put into the mantissa of 2^23, of which it is the distance. A conversion does the
 // same at a fraction of the speed, where the GPU has few units for it (NVIDIA: a quarter of the rate at best).
-inline float to_float(uint n, uint two23) { return as_type<float>(n | two23) - 8388608.0f; }
+inline float to_float(uint n) { return as_type<float>(n | 0x4b000000u) - 8388608.0f; }
 
 // What a code stands for, before the scale.
 inline float code_value(uint code) {
   if (CODEC == kAffine) {
-    return to_float(code, kTwo23);
+    return to_float(code);
   }
   return CODEC == kMxFp8 ? e4m3(code) : e2m1(code);
 }

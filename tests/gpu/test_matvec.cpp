@@ -47,7 +47,6 @@ Product multiply(Device& device, const std::vector<RandomMatrix>& matrices, cons
   args.x_stride = x_stride;
   args.y_stride = p.stride;
   args.passes = split.passes;
-  args.two23 = kTwo23;
   const auto arena_memory = upload(device, arena.all), x_memory = upload(device, x),
              y_memory = upload(device, std::vector<float>(size_t(tokens) * p.stride, kUntouched));
   run(device, {"matvec", "matvec"}, encoding(matrices[0].matrix, wide, {{kConstLanes, split.lanes}}),
@@ -152,7 +151,6 @@ TEST_CASE("matvec: nothing is read beyond the end of weights and scales") {
       args.columns = args.x_stride = uint32_t(cols);
       args.y_stride = uint32_t(rows);
       args.passes = 1;
-      args.two23 = kTwo23;
       const auto arena_memory = upload(device, arena.all), x_memory = upload(device, x),
                  y_memory = upload(device, std::vector<float>(size_t(rows), kUntouched));
       run(device, {"matvec", "matvec"}, encoding(w.matrix, false, {{kConstLanes, split.lanes}}),
@@ -258,7 +256,6 @@ TEST_CASE("matvec: weights, vectors and results beyond 4 GiB") {
     args.x_stride = stride;
     args.y_stride = 16;
     args.passes = 1;
-    args.two23 = kTwo23;
     const auto y = device.allocate(tokens * 16 * sizeof(float), Placement::Private);
     run(device, {"matvec", "matvec"}, encoding(w.matrix, true, {{kConstLanes, 8}}),
         {{arena.get()}, {rows.get()}, {y.get(), 0, true}}, args, {args.matrices[0].groups, tokens}, split.threads);
@@ -298,8 +295,8 @@ TEST_CASE("gate_up: weights and vectors beyond 4 GiB") {
     run(device, {"matvec", "gate_up"},
         encoding(gate.matrix, false, {{kConstLanes, split.lanes}, {kConstPooled, kArena}}),
         {{arena.get()}, {rows.get()}, {y.get(), 0, true}, {arena.get()}, {arena.get()}},
-        GateUpArgs{place_of(gate.matrix, gate_base), place_of(up.matrix, up_base), 12, 64, stride, 1, 1, kTwo23},
-        {split.groups(12), tokens}, split.threads);
+        GateUpArgs{place_of(gate.matrix, gate_base), place_of(up.matrix, up_base), 12, 64, stride, 1, 1},
+        {split.groups(2 * 12), tokens}, split.threads);
     const std::vector<float> out = download<float>(device, *y);
     for (uint32_t t = 0; t < tokens; ++t) check_gate_up(gate.matrix, up.matrix, x.data() + t * 64, out.data() + t * 12);
   });
@@ -325,8 +322,8 @@ TEST_CASE("gate_up: of every encoding, for each token; wide steps or not give th
         run(device, {"matvec", "gate_up"},
             encoding(gate.matrix, wide, {{kConstLanes, split.lanes}, {kConstPooled, kArena}}),
             {{arena_memory.get()}, {x_memory.get()}, {out.get(), 0, true}, {arena_memory.get()}, {arena_memory.get()}},
-            GateUpArgs{gate_place, up_place, uint32_t(rows), uint32_t(cols), uint32_t(cols), split.passes, 1, kTwo23},
-            {split.groups(rows), uint32_t(tokens)}, split.threads);
+            GateUpArgs{gate_place, up_place, uint32_t(rows), uint32_t(cols), uint32_t(cols), split.passes, 1},
+            {split.groups(2 * rows), uint32_t(tokens)}, split.threads);
         return download<float>(device, *out);
       };
       const std::vector<float> y = run_it(false);
@@ -370,14 +367,14 @@ TEST_CASE("gate_up and expert_down: experts in slots of several memories, pairs 
       run(device, {"matvec", "gate_up"}, encoding(pool.gate[0].matrix, gate_wide, {{kConstLanes, split.lanes}, pooled}),
           {{x_memory.get()}, {x_memory.get()}, {middle.get(), 0, true}, {slots.get()}, {pairs_memory.get()}},
           GateUpArgs{pool.gate_place, pool.up_place, uint32_t(intermediate), uint32_t(hidden), uint32_t(hidden),
-                     split.passes, k, kTwo23},
-          {split.groups(intermediate), uint32_t(pairs.size())}, split.threads);
+                     split.passes, k},
+          {split.groups(2 * intermediate), uint32_t(pairs.size())}, split.threads);
       const std::vector<float> activated = download<float>(device, *middle);
       pool.use(device);
       run(device, {"matvec", "expert_down"},
           encoding(pool.down[0].matrix, down_wide, {{kConstLanes, split.lanes}, pooled}),
           {{middle.get()}, {out.get(), 0, true}, {slots.get()}, {pairs_memory.get()}},
-          DownArgs{pool.down_place, uint32_t(hidden), uint32_t(intermediate), split.passes, kTwo23},
+          DownArgs{pool.down_place, uint32_t(hidden), uint32_t(intermediate), split.passes},
           {split.groups(hidden), uint32_t(pairs.size())}, split.threads);
       const std::vector<float> y = download<float>(device, *out);
       for (const uint32_t pair : pairs) {

@@ -26,24 +26,21 @@ void vector_pairs(Gpu& gpu, const MlpWeights& w, uint32_t pooled, Binding slots,
     constants.push_back({kConstPooled, pooled});
     return constants;
   };
-  const RowSplit wide = split_rows(hidden, rows, count);
+  const RowSplit wide = split_rows(hidden, 2 * rows, count);
   const GateUpArgs gate_up{.gate = place_of(w.gate_proj, 0),
                            .up = place_of(w.up_proj, 0),
                            .rows = uint32_t(rows),
                            .columns = uint32_t(hidden),
                            .x_stride = uint32_t(hidden),
                            .passes = wide.passes,
-                           .experts_per_token = uint32_t(gpu.config.num_experts_per_tok),
-                           .two23 = kTwo23};
+                           .experts_per_token = uint32_t(gpu.config.num_experts_per_tok)};
   dispatch(gpu, {"matvec", "gate_up"}, constants_of(w.gate_proj, wide),
-           {in(*s.h), in(*s.h), out(*s.activated), slots, pairs}, gate_up, {wide.groups(rows), count}, wide.threads);
+           {in(*s.h), in(*s.h), out(*s.activated), slots, pairs}, gate_up, {wide.groups(2 * rows), count},
+           wide.threads);
   gpu.device.barrier();
   const RowSplit narrow = split_rows(rows, hidden, count);
-  const DownArgs down{.place = place_of(w.down_proj, 0),
-                      .rows = uint32_t(hidden),
-                      .columns = uint32_t(rows),
-                      .passes = narrow.passes,
-                      .two23 = kTwo23};
+  const DownArgs down{
+      .place = place_of(w.down_proj, 0), .rows = uint32_t(hidden), .columns = uint32_t(rows), .passes = narrow.passes};
   dispatch(gpu, {"matvec", "expert_down"}, constants_of(w.down_proj, narrow),
            {in(*s.activated), out(*s.expert_out), slots, pairs}, down, {narrow.groups(hidden), count}, narrow.threads);
   gpu.device.barrier();

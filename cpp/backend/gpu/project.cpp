@@ -49,7 +49,6 @@ void matvec(Gpu& gpu, const MemoryMap::Place& arena, std::span<const Projection>
   args.x_stride = x_stride;
   args.y_stride = y_stride;
   args.passes = split.passes;
-  args.two23 = kTwo23;
   std::vector<Constant> constants = encoding(first, arena.offset, x_stride % 4 == 0 && x.offset % 16 == 0);
   constants.push_back({kConstLanes, split.lanes});
   dispatch(gpu, {"matvec", "matvec"}, constants, {in(*arena.memory), x, y}, args, {groups, uint32_t(tokens)},
@@ -147,21 +146,20 @@ void mlp(Gpu& gpu, const MlpWeights& w, const Memory& to, int tokens) {
     const Binding x = in(*s.h, uint64_t(begin) * hidden);
     if (count <= kVectorTokens && same_encoding(w.gate_proj, w.up_proj)) {
       const MemoryMap::Place arena = base_of(gpu, w.gate_proj);
-      const RowSplit split = split_rows(hidden, rows, count);
+      const RowSplit split = split_rows(hidden, 2 * rows, count);
       const GateUpArgs args{.gate = place_of(w.gate_proj, arena.offset),
                             .up = place_of(w.up_proj, arena.offset),
                             .rows = uint32_t(rows),
                             .columns = uint32_t(hidden),
                             .x_stride = uint32_t(hidden),
                             .passes = split.passes,
-                            .experts_per_token = 1,
-                            .two23 = kTwo23};
+                            .experts_per_token = 1};
       std::vector<Constant> constants = encoding(w.gate_proj, arena.offset, hidden % 4 == 0);
       constants.push_back({kConstLanes, split.lanes});
       constants.push_back({kConstPooled, kArena});
       const Binding none = in(*arena.memory);
       dispatch(gpu, {"matvec", "gate_up"}, constants, {in(*arena.memory), x, out(*s.activated), none, none}, args,
-               {split.groups(rows), uint32_t(count)}, split.threads);
+               {split.groups(2 * rows), uint32_t(count)}, split.threads);
     } else {
       project(gpu, std::array{Projection{&w.gate_proj, 0}, Projection{&w.up_proj, uint32_t(rows)}}, x, uint32_t(hidden),
               out(*s.gate_up), uint32_t(2 * rows), count);

@@ -5,6 +5,10 @@
 
 #define MSL_FN __device__ __forceinline__
 
+// Of libdevice, which NVRTC links.
+extern "C" __device__ unsigned short __nv_float2half_rn(float f);
+extern "C" __device__ float __nv_half2float(unsigned short bits);
+
 namespace msl {
 
 // The one parameter of each kernel, as cpp/backend/gpu/cuda/cuda_device.cpp fills it.
@@ -17,16 +21,9 @@ struct Uint3 {
 };
 
 MSL_FN float bits_to_f32(unsigned bits) { return __uint_as_float(bits); }
-MSL_FN unsigned short f32_to_f16(float f) {
-  unsigned short bits;
-  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(f));
-  return bits;
-}
-MSL_FN float f16_to_f32(unsigned short bits) {
-  float f;
-  asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(bits));
-  return f;
-}
+// Without inline assembly, in whose presence the compiler no longer sees that pointers lead to global memory.
+MSL_FN unsigned short f32_to_f16(float f) { return __nv_float2half_rn(f); }
+MSL_FN float f16_to_f32(unsigned short bits) { return __nv_half2float(bits); }
 MSL_FN unsigned short f32_to_bf16(float f) {
   const unsigned bits = __float_as_uint(f);
   if ((bits & 0x7fffffffu) > 0x7f800000u) return (unsigned short)(bits >> 16 | 0x40);  // a NaN stays one
