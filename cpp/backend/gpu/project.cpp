@@ -11,7 +11,7 @@ namespace {
 // Of threadgroups: with fewer than enough a large GPU is not busy, with more than many each should do more.
 constexpr uint32_t kEnoughGroups = 256, kManyGroups = 1024;
 constexpr uint32_t kFewestThreads = 64, kMostThreads = 128;
-constexpr uint32_t kMostPasses = 8;
+constexpr uint32_t kMostPasses = 4;
 
 // The memory that holds the matrices, and where their base lies in it.
 MemoryMap::Place base_of(Gpu& gpu, const Matrix& matrix) { return gpu.memory.find(matrix.base); }
@@ -107,7 +107,7 @@ bool same_encoding(const Matrix& a, const Matrix& b) {
 RowSplit split_rows(int64_t columns, int64_t rows, int64_t times) {
   const uint32_t pieces = ceil_div(columns, kPiece);
   RowSplit s{};
-  s.lanes = pieces >= 32 ? 32 : pieces >= 16 ? 16 : 8;
+  s.lanes = pieces >= 32 ? 16 : 8;  // two pieces for each, so that one is on its way while the other is multiplied
   // The largest threadgroups of which there are enough: each reads the vector once for all of its rows.
   for (s.threads = kMostThreads; s.threads > kFewestThreads; s.threads /= 2)
     if (rows * times >= int64_t(s.threads / s.lanes * kRows) * kEnoughGroups) break;
