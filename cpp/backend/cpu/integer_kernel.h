@@ -31,7 +31,7 @@ constexpr int kBlockBytes = kBlock / 2;      // of codes
 constexpr int kFewTokens = 2;                // up to here the codes of a row are taken as they lie
 constexpr int kMaxTokens = 64;               // of x that are packed at a time
 constexpr int64_t kPackedBytes = 256 << 10;  // of them, so that they stay in L2
-constexpr int64_t kBytesAhead = 16384;       // of codes that few tokens prefetch, at least
+constexpr int64_t kBytesAhead = 8192;        // of codes that few tokens prefetch
 constexpr int kChunkBlocks = 16;             // blocks whose scales are converted and whose codes are laid out at a time
 
 // What a block's exact sums are multiplied by; NaN if x holds NaN or infinity.
@@ -78,9 +78,11 @@ class IntegerKernel {
     const int most = std::min(tokens, int(std::clamp<int64_t>(fit, I::kTokens, kMaxTokens)));
     const size_t floats_per_token = size_t(token_bytes) / sizeof(float);
     const size_t totals = size_t(most) * kTileRows;
-    float* scratch = matmul_scratch(floats_per_token * size_t(most) + totals);
+    const size_t sums = size_t(kFewTokens * kLanes * sum_vectors());
+    float* scratch = matmul_scratch(sums * kLanes + floats_per_token * size_t(most) + totals);
     Packed packed;
-    packed.blocks = reinterpret_cast<Block*>(scratch);
+    packed.sums = reinterpret_cast<V*>(scratch);
+    packed.blocks = reinterpret_cast<Block*>(packed.sums + sums);
     packed.steps = reinterpret_cast<PackedSteps*>(packed.blocks + most * blocks_);
     packed.totals = reinterpret_cast<float*>(packed.steps + most * blocks_);
     for (int first = 0; first < tokens; first += most) {
@@ -108,11 +110,14 @@ class IntegerKernel {
     Block* blocks;       // [token][block]
     PackedSteps* steps;  // [token][block]
     float* totals;       // [token][kTileRows], for many tokens
+    V* sums;             // [token][row][sum_vectors()], for few tokens
   };
 
   const Matrix& w_;
   int64_t blocks_;      // of a row
-  int64_t rows_ahead_;  // that are prefetched: rows end before the hardware's own prefetch gets going
+  int64_t rows_ahead_;  // whose scales are prefetched
+
+  int64_t sum_vectors() const { return (blocks_ + kLanes - 1) / kLanes; }
 
   // The last one fills up a set; what is computed for it twice is not stored.
   int64_t row_at(int64_t first, int i, int count) const { return first + std::min(i, count - 1); }
@@ -144,34 +149,50 @@ class IntegerKernel {
     for (int i = 0; i < count; ++i) y[row + i] = values[i] + (w_.bias ? w_.bias[row + i] : 0.f);
   }
 
-  // T tokens against rows row .. row + count - 1, one code vector of a row at a time.
+  // T tokens against rows row .. row + count - 1. First the exact sums of one row after the other, as they lie in
+  // memory: only so is it read about as fast as it can be. Then all rows take their blocks side by side.
   template <int T>
   [[gnu::noinline]] void few_tokens(const Packed& x, int64_t row, int count, float* y, int64_t y_stride) const {
-    const std::byte* codes[kLanes];
-    for (int i = 0; i < kLanes; ++i) codes[i] = w_.weight() + uint64_t(row_at(row, i, count)) * w_.weight_row_bytes();
-    const int64_t ahead = rows_ahead_ * int64_t(w_.weight_row_bytes());
+    for (int i = 0; i < kLanes; ++i) {
+      const std::byte* codes = w_.weight() + uint64_t(row_at(row, i, count)) * w_.weight_row_bytes();
+      V* sums = x.sums + i * sum_vectors();
+      int64_t first = 0;
+      for (; first + kLanes <= blocks_; first += kLanes) {
+        for (int j = 0; j < kLanes; j += 2)  // two blocks are a line of the cache
+          __builtin_prefetch(codes + (first + j) * kBlockBytes + kBytesAhead);
+        for (int t = 0; t < T; ++t) {
+          const Block* in = x.blocks + t * blocks_ + first;
+          sums[t * kLanes * sum_vectors() + first / kLanes] = I::sum_rows([&](int j) __attribute__((always_inline)) {
+            return I::row_dot(codes + (first + j) * kBlockBytes, in[j]);
+          });
+        }
+      }
+      if (first == blocks_) continue;
+      for (int t = 0; t < T; ++t) {
+        const Block* in = x.blocks + t * blocks_;
+        // The last block fills up the vector; what is computed for it twice is not used.
+        sums[t * kLanes * sum_vectors() + first / kLanes] = I::sum_rows([&](int j) {
+          const int64_t b = std::min(first + j, blocks_ - 1);
+          return I::row_dot(codes + b * kBlockBytes, in[b]);
+        });
+      }
+    }
     F total[T];
     for (F& t : total) t = I::zero();
     for (int64_t first = 0; first < blocks_; first += kChunkBlocks) {
       const int blocks = int(std::min<int64_t>(kChunkBlocks, blocks_ - first));
       Factors<I> factors;
       convert_factors(row, count, first, blocks, factors);
-      const auto add_block = [&](int b) __attribute__((always_inline)) {
-        const int64_t offset = (first + b) * kBlockBytes;
+      for (int begin = 0; begin < blocks; begin += kLanes)
         for (int t = 0; t < T; ++t) {
-          const Block& in = x.blocks[t * blocks_ + first + b];
-          const V sums =
-              I::sum_rows([&](int i) __attribute__((always_inline)) { return I::row_dot(codes[i] + offset, in); });
-          total[t] = join<I>(total[t], sums, x.steps[t * blocks_ + first + b], factors.scale[b], factors.bias[b]);
+          V of_row[kLanes], of_block[kLanes];
+          for (int i = 0; i < kLanes; ++i)
+            of_row[i] = x.sums[(t * kLanes + i) * sum_vectors() + (first + begin) / kLanes];
+          I::transpose(of_row, of_block);
+          for (int b = begin; b < std::min(begin + kLanes, blocks); ++b)
+            total[t] = join<I>(total[t], of_block[b - begin], x.steps[t * blocks_ + first + b], factors.scale[b],
+                               factors.bias[b]);
         }
-      };
-      int b = 0;
-      for (; b + 2 <= blocks; b += 2) {  // two blocks are a line of the cache
-        for (int i = 0; i < kLanes; ++i) __builtin_prefetch(codes[i] + (first + b) * kBlockBytes + ahead);
-        add_block(b);
-        add_block(b + 1);
-      }
-      if (b < blocks) add_block(b);
     }
     for (int t = 0; t < T; ++t) store(total[t], row, count, y + t * y_stride);
   }

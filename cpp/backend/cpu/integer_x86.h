@@ -43,6 +43,8 @@ struct Avx2Lanes {
 
   static V load_bytes(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
 
+  static void transpose(const V* in, V* out) { transpose_8x8(in, out); }
+
   // The 4 bytes at `p` in every word.
   static V broadcast(const void* p) {
     int32_t word;
