@@ -33,9 +33,11 @@ std::byte* HostTier::take() {
 
 void HostTier::keep(int key, std::byte* slot, bool on_device) {
   if (!keeps_) return give(slot);
-  // An expert that was asked for while it left the device comes from disk: then there are two.
+  // An expert that was asked for while it left the device comes from disk: then there are two. The first may be on loan
+  // by now: then its place is not to be taken before it comes back.
   if (copies_[key] && copies_[key] != slot) {
     give(slot);
+    if (on_loan(key)) return;
     displace(key);
   } else {
     copies_[key] = slot;
@@ -52,6 +54,10 @@ void HostTier::left_device(int key) {
 bool HostTier::wants(int key) const {
   if (!keeps_ || copies_[key]) return false;
   return !free_.empty() || !doubles_.empty() || (!policy.empty() && policy.colder(policy.coldest(), key));
+}
+
+bool HostTier::on_loan(int key) const {
+  return copies_[key] && doubled_[key] == doubles_.end() && !policy.contains(key);
 }
 
 void HostTier::place(int key, bool on_device) {

@@ -37,6 +37,7 @@ class HostTier {
   bool wants(int key) const;
 
  private:
+  bool on_loan(int key) const;  // borrowed, and not come back yet
   void place(int key, bool on_device);
   void displace(int key);
 
