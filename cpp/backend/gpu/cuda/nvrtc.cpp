@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <utility>
 
 #include "base/error.h"
 
@@ -26,6 +27,11 @@ struct Nvrtc {
   int (*nvrtcGetCUBIN)(Program program, char* code);
   int (*nvrtcDestroyProgram)(Program* program);
 };
+
+// Those before have no anonymous structs in anonymous unions, of which the shaders' vectors are made.
+constexpr std::pair kLeastVersion(12, 8);
+constexpr char kNeeded[] =
+    "12.8 or newer is needed: pip install nvidia-cuda-nvrtc, or set SWIFTLET_NVRTC to the path of another libnvrtc.so";
 
 std::vector<std::string> files_named(const fs::path& folder, const std::string& beginning) {
   std::vector<std::string> result;
@@ -56,7 +62,7 @@ void* open_library() {
 template <class Function>
 void load(void* library, const char* name, Function& function) {
   function = reinterpret_cast<Function>(dlsym(library, name));
-  if (!function) fail(ErrorKind::Input, "NVRTC has no ", name, ": it is too old, CUDA 12 or newer is needed");
+  if (!function) fail(ErrorKind::Input, "NVRTC has no ", name, ": it is too old, ", kNeeded);
 }
 
 const Nvrtc& nvrtc() {
@@ -73,6 +79,10 @@ const Nvrtc& nvrtc() {
     LOAD(nvrtcGetCUBIN);
     LOAD(nvrtcDestroyProgram);
 #undef LOAD
+    int major = 0, minor = 0;
+    n.nvrtcVersion(&major, &minor);
+    if (std::pair(major, minor) < kLeastVersion)
+      fail(ErrorKind::Input, "NVRTC ", major, ".", minor, " is too old, ", kNeeded);
     return n;
   }();
   return instance;

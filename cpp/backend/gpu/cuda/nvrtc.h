@@ -7,7 +7,7 @@
 
 namespace swiftlet::gpu::cuda {
 
-// Such as "13.5". Throws ErrorKind::Input when there is no NVRTC.
+// Such as "13.5". Throws ErrorKind::Input when there is no NVRTC, or one before 12.8.
 std::string nvrtc_version();
 
 // CUDA C++ to machine code (a cubin). `name`: what messages call the source. Throws ErrorKind::Input with the
