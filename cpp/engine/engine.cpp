@@ -331,7 +331,9 @@ Engine::Engine(const std::string& path, const EngineOptions& options)
   if (!options.state_dir.empty()) snapshots.identity = model_identity(qpack_, *backend_, options.kv);
   snapshots_ = std::make_unique<SnapshotStore>(state_shape(config_, options.kv), snapshots);
   if (!options.trace.empty()) trace_ = std::make_unique<RoutingTrace>(options.trace);
-  if (options.watch_pressure) pressure_watch_ = std::make_unique<PressureWatch>([this] { relieve_pressure(); });
+  // The memory of a card is not what the system runs short of.
+  if (options.watch_pressure && !backend_->slot_heap())
+    pressure_watch_ = std::make_unique<PressureWatch>([this] { relieve_pressure(); });
 }
 
 std::shared_ptr<Session> Engine::session() { return std::make_shared<Session>(shared_from_this()); }

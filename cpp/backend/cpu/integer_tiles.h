@@ -13,7 +13,7 @@ namespace {
 constexpr int kTileTokens = 16;
 constexpr int kTileVectors = 2;                  // panels
 constexpr int kTileBlocks = 8;                   // whose codes are laid out at a time, so that they stay in L1
-constexpr int64_t kTilePackedBytes = 512 << 10;  // of x; these processors have an L2 of 2 MB
+constexpr int64_t kTilePackedBytes = 288 << 10;  // of x: 64 tokens of 2,048 columns
 
 // Exact sums of a block, still in halves.
 template <class I>

@@ -12,10 +12,10 @@ from swiftlet.records import Completion
 _SECONDS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800)
 _COUNTERS = {
     "hits": "Experts that were in memory when asked for",
-    "misses": "Experts that had to be read",
-    "reads": "Reads of experts",
-    "bytes_read": "Bytes of experts read",
-    "host_hits": "Experts that were copied from host memory instead",
+    "misses": "Experts that had to be fetched",
+    "reads": "Reads of experts from disk",
+    "bytes_read": "Bytes of experts read from disk",
+    "host_hits": "Experts that were fetched from host memory",
     "host_bytes": "Bytes of experts copied from host memory",
     "evictions": "Experts that had to leave memory",
 }
