@@ -1,4 +1,4 @@
-// What the integer kernels of x86-64 share. Internal linkage, as there.
+// What the integer kernels of x86-64 share. Internal linkage, as in integer_kernel.h.
 #pragma once
 
 #include <bit>
