@@ -765,6 +765,16 @@ TEST_CASE("with a finish and enough slots nothing is waited for") {
 
 // Slots in the memory of a device -------------------------------------------------------------------------------------
 
+// Asks for experts of a layer and checks the bytes of each in its slot of a FakeHeap.
+static void check_on_device(ExpertStore& store, int layer, const Ids& ids, bool in_order) {
+  ExpertStore::Request request = store.request(layer, ids);
+  for (;;) {
+    const std::vector<ReadyExpert> ready = request.next(in_order);
+    if (ready.empty()) break;
+    for (const ReadyExpert& r : ready) CHECK(holds_blob(layer, r.expert, FakeHeap::here(r.slot), kStride));
+  }
+}
+
 TEST_CASE(
     "slots can lie in a device's memory: reads go by way of staging memory, and a cut gives whole segments back") {
   FakeDisk disk;
@@ -776,21 +786,13 @@ TEST_CASE(
   options.heap = &heap;
   {
     ExpertStore store(fake_qpack(1, 80), options, 4);
-    const auto check = [&](const Ids& ids) {
-      ExpertStore::Request request = store.request(0, ids);
-      for (;;) {
-        const std::vector<ReadyExpert> ready = request.next(true);
-        if (ready.empty()) break;
-        for (const ReadyExpert& r : ready) CHECK(holds_blob(0, r.expert, FakeHeap::here(r.slot), kStride));
-      }
-    };
-    check(range(0, 80));
+    check_on_device(store, 0, range(0, 80), true);
     const uint64_t reads = store.stats().reads;
     CHECK(reads == 80);
     store.set_budget(40 * kStride);
     CHECK(store.resident_bytes() <= 40 * kStride);
     CHECK(store.resident_bytes() > 0);
-    check(range(0, 80));
+    check_on_device(store, 0, range(0, 80), true);
     CHECK(store.stats().reads < reads + 80);  // some were kept
   }
   CHECK(heap.segments.empty());
@@ -813,14 +815,7 @@ TEST_CASE("host memory: experts that left the device come back from there, bit f
   CHECK(heap.staged == slots * kStride);
   const auto pass = [&] {
     for (int layer = 0; layer < 2; ++layer)
-      for (int first = 0; first < 20; first += 4) {
-        ExpertStore::Request request = store.request(layer, range(first, first + 4));
-        for (;;) {
-          const std::vector<ReadyExpert> ready = request.next(false);
-          if (ready.empty()) break;
-          for (const ReadyExpert& r : ready) CHECK(holds_blob(layer, r.expert, FakeHeap::here(r.slot), kStride));
-        }
-      }
+      for (int first = 0; first < 20; first += 4) check_on_device(store, layer, range(first, first + 4), false);
   };
   pass();
   CHECK(store.stats().reads == 40);
