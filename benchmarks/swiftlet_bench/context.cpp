@@ -24,12 +24,13 @@ struct Parts {
 Parts open_parts(const Workload& work, const MemoryPlan& plan) {
   Parts parts;
   parts.backend = make_backend(work.config, work.engine.backend);
-  parts.weights = load_weights(work.qpack, work.config);
+  parts.weights = load_weights(work.qpack, work.config, *parts.backend);
   parts.backend->add_memory(parts.weights.arena.data(), parts.weights.arena.bytes());
   ExpertStoreOptions store;
   store.budget_bytes = plan.pool;
   store.io_threads = work.engine.io_threads;
   store.io = work.engine.io;
+  store.after_read = order_experts(parts.weights);
   parts.store = std::make_unique<ExpertStore>(work.qpack, store, work.config.num_experts_per_tok);
   return parts;
 }

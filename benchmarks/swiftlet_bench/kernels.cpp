@@ -9,6 +9,7 @@
 #include <ctime>
 
 #include "backend/cpu/blocks.h"
+#include "backend/cpu/isa.h"
 #include "base/error.h"
 #include "commands.h"
 #include "measure.h"
@@ -108,12 +109,15 @@ void kernels(Arguments& arguments) {
   ModelConfig config;
   config.hidden_size = cols;
   Cpu cpu{config, ops_for(isa), ThreadPool(threads)};
+  const PageMemory packed(size_t(packed_bytes(cols) * std::ranges::max(kTokens)));
+  cpu.scratch.packed = packed.data();
   PlainRead plain(cpu.pool);
   std::printf("%d threads, %s, medians of %d\n%-12s %6s %10s %13s %10s %10s\n", threads, isa.c_str(), repeat, "codec",
               "tokens", "GB/s", "plain read", "of that", "GFLOP/s");
   for (const NamedCodec& codec : kCodecs) {
     if (std::ranges::find(names, codec.name) == names.end()) continue;
-    const Matrix w = describe(codec, rows, cols);
+    Matrix w = describe(codec, rows, cols);
+    w.interleaved = in_integers(cpu, w);  // all words are the same in whatever order
     const size_t bytes = w.biases_offset + (w.codec == Codec::Affine ? uint64_t(rows) * w.scale_row_bytes() : 0);
     const PageMemory copies(std::max<size_t>(1, kCopiesBytes / bytes) * bytes, /*huge_pages=*/true);
     // Every 16-bit word is 0x3f2a: a float of ordinary size in each of the formats, so that nothing is subnormal.

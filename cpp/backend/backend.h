@@ -100,6 +100,9 @@ class Backend {
   virtual std::string arithmetic() const { return description(); }
   virtual BackendCounters counters() const { return {}; }
 
+  // Whether a matrix is to lie as interleave.h says, wherever it is handed to this backend (but not to embed()).
+  virtual bool interleaves(const Matrix& /*matrix*/) const { return false; }
+
   // Memory; `shared`: the CPU sees it at host(). Weights and slots are announced before use, so that a GPU can map or
   // mirror them; add_memory and remove_memory are called from any thread.
   virtual std::unique_ptr<Buffer> allocate(size_t bytes, bool shared = false) = 0;

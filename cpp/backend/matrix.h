@@ -31,6 +31,7 @@ struct Matrix {
   uint64_t scales_offset = 0;       // [rows, cols / group_size]
   uint64_t biases_offset = 0;       // Affine: the same shape as the scales
   const float* bias = nullptr;      // a linear layer's bias [rows], or none
+  bool interleaved = false;         // the bytes lie as interleave.h says
 
   const std::byte* weight() const { return base + weight_offset; }
   const std::byte* scales() const { return base + scales_offset; }

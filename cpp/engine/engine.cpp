@@ -307,7 +307,7 @@ Engine::Engine(const std::string& path, const EngineOptions& options)
   plan_ = plan_memory(qpack_, config_, *backend_, options);
   ceiling_ = plan_.ceiling;
 
-  weights_ = load_weights(qpack_, config_);
+  weights_ = load_weights(qpack_, config_, *backend_);
   backend_->add_memory(weights_.arena.data(), weights_.arena.bytes());
   if (backend_->device_memory() && !config_.tie_word_embeddings) weights_.arena.discard();  // the device has a copy
 
@@ -317,6 +317,7 @@ Engine::Engine(const std::string& path, const EngineOptions& options)
   store.io = options.io;
   store.on_memory_added = [this](const std::byte* base, size_t bytes) { backend_->add_memory(base, bytes); };
   store.on_memory_removed = [this](const std::byte* base) { backend_->remove_memory(base); };
+  store.after_read = order_experts(weights_);
   store.heap = backend_->slot_heap();
   store.host_bytes = plan_.host;
   store_ = std::make_unique<ExpertStore>(qpack_, store, config_.num_experts_per_tok);

@@ -123,6 +123,7 @@ struct ExpertStore::Impl {
 
   const int layer_count, expert_count;
   const int min_slots;
+  const std::function<void(int, std::byte*)> after_read;
   const std::function<void(int, int, std::byte*, uint64_t)> custom_read;
   SlotHeap* const heap;
   std::vector<uint64_t> strides;     // by layer
@@ -159,6 +160,7 @@ ExpertStore::Impl::Impl(const Qpack& qpack, const ExpertStoreOptions& options, i
     : layer_count(qpack.layer_count),
       expert_count(qpack.expert_count),
       min_slots(min_slots_),
+      after_read(options.after_read),
       custom_read(options.read),
       heap(options.heap),
       budget(options.budget_bytes),
@@ -448,12 +450,12 @@ std::optional<Error> ExpertStore::Impl::read_expert(const Read& read) const {
   std::byte* to = read.host ? read.host : read.to.slot;
   try {
     if (read.kept) heap->download(read.kept, read.to.slot, strides[read.to.leaving / expert_count]);
-    if (read.in_host) {
-      // nothing to read
-    } else if (custom_read) {
-      custom_read(layer, expert, to, strides[layer]);
-    } else {
-      files->read(layer, expert, to);
+    if (!read.in_host) {
+      if (custom_read)
+        custom_read(layer, expert, to, strides[layer]);
+      else
+        files->read(layer, expert, to);
+      if (after_read) after_read(layer, to);
     }
     if (read.host) heap->upload(read.to.slot, read.host, strides[layer]);
     return {};

@@ -38,6 +38,8 @@ struct ExpertStoreOptions {
   // With a heap: bytes of host memory that experts are copied from instead of read, once they have been read and while
   // they last; allocated at once. At least HostTier::least_slots(io_threads) slots, or 0: none.
   uint64_t host_bytes = 0;
+  // What is done with an expert where it was read to, before it is handed out. On the I/O threads. May be empty.
+  std::function<void(int layer, std::byte* expert)> after_read;
   // Instead of reading the layer's file (tests: slow disks, short reads, errors). On the I/O threads. May be empty.
   std::function<void(int layer, int expert, std::byte* slot, uint64_t bytes)> read;
 };

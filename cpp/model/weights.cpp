@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "backend/interleave.h"
 #include "base/error.h"
 
 namespace swiftlet {
@@ -23,8 +24,8 @@ struct RowRun {
 // names and shapes, and with it, to read.
 class Loader {
  public:
-  Loader(const Qpack& qpack, const ModelConfig& config, std::byte* memory)
-      : qpack_(qpack), config_(config), memory_(memory) {
+  Loader(const Qpack& qpack, const ModelConfig& config, std::byte* memory = nullptr, const Backend* backend = nullptr)
+      : qpack_(qpack), config_(config), memory_(memory), backend_(backend) {
     for (const auto& [name, tensor] : qpack.resident.tensors()) tensors_[canonical_name(name)] = &tensor;
     for (const auto& [name, tensor] : tensors_)
       if (name.ends_with("conv1d.weight") && !tensor->shape.empty()) zero_centred_norms_ |= tensor->shape.back() != 1;
@@ -65,6 +66,8 @@ class Loader {
     m.weight_offset = copy_rows(weight, m.weight_row_bytes(), order);
     if (scales) m.scales_offset = copy_rows(*scales, m.scale_row_bytes(), order);
     if (biases) m.biases_offset = copy_rows(*biases, m.scale_row_bytes(), order);
+    m.interleaved = interleaves(m);
+    if (m.interleaved) interleave(m, memory_);
     if (const TensorInfo* bias = find(module + ".bias")) {
       if (!runs.empty()) fail(ErrorKind::Container, file(), ": ", module, " has a bias, which is not supported there");
       m.bias = vector(*bias, rows, 0.0f);
@@ -92,6 +95,8 @@ class Loader {
            " bits in groups of ", entry.group_size, " for ", module, ", but its tensors hold ", m.bits,
            " bits in groups of ", m.group_size, ": config and weights do not belong together");
   }
+
+  bool interleaves(const Matrix& m) const { return backend_ && backend_->interleaves(m); }
 
   std::string file() const { return qpack_.resident.path(); }
 
@@ -158,6 +163,7 @@ class Loader {
   const Qpack& qpack_;
   const ModelConfig& config_;
   std::byte* memory_;
+  const Backend* backend_;                            // null without memory
   std::map<std::string, const TensorInfo*> tensors_;  // by canonical name
   bool zero_centred_norms_ = false;
   uint64_t end_ = 0;
@@ -244,6 +250,7 @@ Matrix expert_matrix(const Qpack& qpack, const Loader& load, int layer, const st
   if (scales) m.scales_offset = scales->offset;
   if (biases) m.biases_offset = biases->offset;
   load.check_quantization("model.layers." + std::to_string(layer) + ".mlp.switch_mlp." + name, m);
+  m.interleaved = load.interleaves(m);
   return m;
 }
 
@@ -309,18 +316,34 @@ void check_layers(const Qpack& qpack, const ModelConfig& c) {
 
 uint64_t resident_weight_bytes(const Qpack& qpack, const ModelConfig& config) {
   check_layers(qpack, config);
-  Loader measure(qpack, config, nullptr);
+  Loader measure(qpack, config);
   ModelWeights unused;
   load_model(measure, qpack, config, unused);
   return measure.bytes();
 }
 
-ModelWeights load_weights(const Qpack& qpack, const ModelConfig& config) {
+ModelWeights load_weights(const Qpack& qpack, const ModelConfig& config, const Backend& backend) {
   ModelWeights weights;
   weights.arena = PageMemory(resident_weight_bytes(qpack, config), /*huge_pages=*/true);
-  Loader load(qpack, config, weights.arena.data());
+  Loader load(qpack, config, weights.arena.data(), &backend);
   load_model(load, qpack, config, weights);
   return weights;
+}
+
+std::function<void(int layer, std::byte* slot)> order_experts(const ModelWeights& weights) {
+  std::vector<std::vector<Matrix>> matrices;  // by layer
+  bool any = false;
+  for (const LayerWeights& layer : weights.layers) {
+    matrices.emplace_back();
+    const MlpWeights& expert = layer.moe.expert;
+    for (const Matrix* m : {&expert.gate_proj, &expert.up_proj, &expert.down_proj})
+      if (m->interleaved) matrices.back().push_back(*m);
+    any |= !matrices.back().empty();
+  }
+  if (!any) return {};
+  return [matrices](int layer, std::byte* slot) {
+    for (const Matrix& m : matrices[size_t(layer)]) interleave(m, slot);
+  };
 }
 
 uint64_t embedding_rows_bytes(const Embedding& e, int tokens) {
@@ -333,11 +356,14 @@ Matrix gather_embedding(const Embedding& e, std::span<const int32_t> ids, std::b
   Matrix rows = e.table;
   rows.rows = int64_t(ids.size());
   rows.base = memory;
+  rows.interleaved = false;
   uint64_t end = 0;
   const auto gather = [&](const TensorInfo& tensor, uint64_t row_bytes, uint64_t table_offset) {
     const uint64_t offset = end;
     for (const int32_t id : ids) {
-      if (e.table.base)
+      if (e.table.interleaved)
+        copy_row(e.table.base + table_offset, e.table.rows, id, row_bytes, size_of(tensor.dtype), memory + end);
+      else if (e.table.base)
         std::memcpy(memory + end, e.table.base + table_offset + id * row_bytes, row_bytes);
       else
         e.file->read(tensor, id * row_bytes, memory + end, row_bytes);

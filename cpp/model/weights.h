@@ -1,7 +1,9 @@
-// The resident weights of a model: everything but the routed experts, in one arena, in the checkpoint's bytes.
+// The resident weights of a model: everything but the routed experts, in one arena, in the checkpoint's bytes, which
+// lie in the backend's order.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -39,9 +41,13 @@ struct ModelWeights {
 // Bytes of the arena, without reading a weight. Throws ErrorKind::Container like load_weights.
 uint64_t resident_weight_bytes(const Qpack& qpack, const ModelConfig& config);
 
-// Reads the weights. Throws ErrorKind::Container where a tensor is missing, has the wrong shape, or disagrees with the
-// config's quantization block or with the layout of the experts.
-ModelWeights load_weights(const Qpack& qpack, const ModelConfig& config);
+// Reads the weights, for this backend. Throws ErrorKind::Container where a tensor is missing, has the wrong shape, or
+// disagrees with the config's quantization block or with the layout of the experts.
+ModelWeights load_weights(const Qpack& qpack, const ModelConfig& config, const Backend& backend);
+
+// What brings an expert that was read into a slot into the backend's order (ExpertStoreOptions::after_read); empty
+// where it lies so already.
+std::function<void(int layer, std::byte* slot)> order_experts(const ModelWeights& weights);
 
 // Bytes that gather_embedding needs for `tokens` rows.
 uint64_t embedding_rows_bytes(const Embedding& embedding, int tokens);

@@ -39,26 +39,44 @@ struct Projection {
   int64_t y_stride;
 };
 
-constexpr int64_t kRowGrain = 64;       // rows of a matrix that one thread takes at a time, at least
-constexpr int64_t kLongRowGrain = 512;  // and at most
+constexpr int64_t kRowGrain = 64;  // rows of a matrix that one thread takes at a time, at least
 
-// For every piece of the rows a thread packs its tokens anew, so with more than a few tokens the pieces are as long as
-// leaves every thread some.
-inline int64_t row_grain(const Cpu& cpu, int64_t rows, int64_t tokens) {
-  if (tokens <= 2) return kRowGrain;
-  return std::clamp(rows / (4 * cpu.pool.threads()) / kRowGrain * kRowGrain, kRowGrain, kLongRowGrain);
+// Tokens of `cols` columns as products take them: floats, `stride` apart, and the same packed, where it was asked for.
+struct Activations {
+  const float* x;
+  int64_t cols, stride;
+  int tokens;
+  const std::byte* packed;  // packed_bytes(cols) apart, or null
+  Activations part(int64_t first, int count) const {
+    return {x + first * stride, cols, stride, count, packed ? packed + first * packed_bytes(cols) : nullptr};
+  }
+};
+
+// Whether products with w are of whole numbers.
+inline bool in_integers(const Cpu& cpu, const Matrix& w) { return cpu.ops.integers.pack && takes_integers(w); }
+
+// Tokens of `cols` columns; packed in scratch.packed, where products will need that, until the next call.
+Activations activations(Cpu& cpu, bool packed, const float* x, int64_t cols, int64_t stride, int tokens);
+
+// Rows begin .. end - 1 of y[t] = W x[t], on this thread.
+inline void multiply(const Cpu& cpu, const Matrix& w, const Activations& x, float* y, int64_t y_stride, int64_t begin,
+                     int64_t end) {
+  if (in_integers(cpu, w))
+    cpu.ops.integers.matmul(w, x.packed, x.tokens, y, y_stride, begin, end);
+  else
+    cpu.ops.matmul(w, x.x, x.stride, x.tokens, y, y_stride, begin, end);
 }
 
 // Several matrices applied to the same tokens, as one parallel loop over all their rows.
 void project(Cpu& cpu, std::initializer_list<Projection> projections, const float* x, int64_t x_stride, int tokens);
-// x[t] += W in[t]; x is [tokens, hidden]. Uses scratch.sum.
-void project_and_add(Cpu& cpu, const Matrix& weight, const float* in, int64_t in_stride, int tokens, float* x);
+// x[t] += W from[t]; x is [tokens, hidden]. Uses scratch.sum.
+void project_and_add(Cpu& cpu, const Matrix& weight, const float* from, int64_t stride, int tokens, float* x);
 // out[t] = rms_norm(x[t]), both [tokens, hidden].
 void norm_tokens(Cpu& cpu, const float* x, const float* weight, int tokens, float* out);
 
 // gate[t] = silu(gate_proj in[t]) * (up_proj in[t]) of rows begin .. end - 1, on this thread; gate and up are
 // [tokens, intermediate].
-void gate_and_up(Cpu& cpu, const MlpWeights& mlp, const float* in, int tokens, float* gate, float* up, int64_t begin,
+void gate_and_up(Cpu& cpu, const MlpWeights& mlp, const Activations& in, float* gate, float* up, int64_t begin,
                  int64_t end);
 
 // As the methods of Backend of the same names.

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "backend/cpu/blocks.h"
+#include "backend/cpu/isa.h"
 #include "base/error.h"
 #include "base/memory.h"
 
@@ -47,6 +48,8 @@ class CpuBackend final : public Backend {
   }
 
   std::string arithmetic() const override { return std::string("cpu ") + cpu_.ops.name; }
+
+  bool interleaves(const Matrix& matrix) const override { return in_integers(cpu_, matrix); }
 
   std::unique_ptr<Buffer> allocate(size_t bytes, bool) override { return std::make_unique<HostBuffer>(bytes); }
   void add_memory(const std::byte*, size_t) override {}

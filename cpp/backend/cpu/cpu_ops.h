@@ -8,6 +8,7 @@
 #include <string>
 
 #include "backend/backend.h"
+#include "backend/cpu/integers.h"
 #include "backend/cpu/matmul.h"
 
 namespace swiftlet {
@@ -49,9 +50,16 @@ struct Attend {
   float scale;  // score = scale * dot(q, key)
 };
 
+// Products in whole numbers, of the matrices of which takes_integers() holds; nulls where there are none.
+struct IntegerOps {
+  PackFn pack;
+  IntegerMatmulFn matmul;
+};
+
 struct CpuOps {
   const char* name;
   MatmulFn matmul;
+  IntegerOps integers;
   // out = x / sqrt(mean(x^2) + eps) * weight; out may be x
   void (*rms_norm)(const float* x, const float* weight, int64_t n, float eps, float* out);
   // x = x / sqrt(mean(x^2) + eps) * weight * silu(z)
@@ -72,8 +80,5 @@ struct CpuOps {
 extern const CpuOps reference_ops;
 // Each exists where the compiler targets its architecture.
 extern const CpuOps avx2_ops, avxvnni_ops, avx512_ops, avx512vnni_ops, amx_ops, neon_ops, dotprod_ops;
-
-// The table of an isa's name (one of cpu_isas()).
-const CpuOps& ops_for(const std::string& isa);
 
 }  // namespace swiftlet

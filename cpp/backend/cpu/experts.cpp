@@ -29,23 +29,25 @@ void run_tiles(Cpu& cpu, const MlpWeights& expert, std::span<const ExpertTile> t
       std::memcpy(s.expert.in + row * hidden, s.h + token_of[size_t(row)] * hidden, size_t(hidden) * sizeof(float));
   });
 
-  const int64_t tokens = rows / int64_t(tiles.size());  // of an expert, on average
-  const int64_t all_rows = int64_t(tiles.size()) * intermediate;
-  parallel(cpu, all_rows, row_grain(cpu, all_rows, tokens), [&](int64_t begin, int64_t end) {
+  const bool packed = in_integers(cpu, expert.gate_proj) || in_integers(cpu, expert.up_proj);
+  const Activations in = activations(cpu, packed, s.expert.in, hidden, hidden, int(rows));
+  parallel(cpu, int64_t(tiles.size()) * intermediate, kRowGrain, [&](int64_t begin, int64_t end) {
     while (begin < end) {
       const ExpertTile& tile = tiles[size_t(begin / intermediate)];
       const int64_t first = begin % intermediate, last = std::min(first + end - begin, intermediate);
-      gate_and_up(cpu, expert.at(tile.slot), s.expert.in + tile.row * hidden, int(tile.tokens.size()),
+      gate_and_up(cpu, expert.at(tile.slot), in.part(tile.row, int(tile.tokens.size())),
                   s.expert.gate + tile.row * intermediate, s.expert.up + tile.row * intermediate, first, last);
       begin += last - first;
     }
   });
 
-  parallel(cpu, hidden, row_grain(cpu, hidden, tokens), [&](int64_t begin, int64_t end) {
+  const Activations gate =
+      activations(cpu, in_integers(cpu, expert.down_proj), s.expert.gate, intermediate, intermediate, int(rows));
+  parallel(cpu, hidden, kRowGrain, [&](int64_t begin, int64_t end) {
     for (const ExpertTile& tile : tiles) {
       float* out = s.expert.out + tile.row * hidden;
-      cpu.ops.matmul(expert.down_proj.at(tile.slot), s.expert.gate + tile.row * intermediate, intermediate,
-                     int(tile.tokens.size()), out, hidden, begin, end);
+      multiply(cpu, expert.down_proj.at(tile.slot), gate.part(tile.row, int(tile.tokens.size())), out, hidden, begin,
+               end);
       for (const ExpertToken& token : tile.tokens) {
         if (keep_by_rank) {
           float* kept = s.expert_out + (token.token * k + token.rank) * hidden;

@@ -1,82 +1,123 @@
-// The integer matmul with AVX2. Its products of bytes have to be widened; those of 16-bit words come as sums of two.
+// The integer matmul with AVX2, whose sums of two products of bytes have 16 bits; and what packs x on x86-64.
 #if defined(__x86_64__)
+#include <bit>
+#include <limits>
+
 #include "backend/cpu/integer_x86.h"
 
 namespace swiftlet {
 namespace {
 
-struct Avx2Words : Avx2Lanes {
-  static constexpr int kTokens = 4;  // of a tile: with two vectors of rows 8 of the 16 registers for sums
+struct Avx2Bytes : Avx2Lanes {
+  static constexpr int kTokens = 2;  // of a tile: with two vectors of rows 8 of the 16 registers for sums
 
-  // 16 words of 16 bits hold 64 codes. q[16j] .. q[16j + 15] go with nibble j of each.
-  struct Block {
-    int16_t q[kBlock];
-  };
-  static PackedSteps pack(const float* x, Block& out) {
-    const V nibble_order =
-        _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15));
-    V q[4];
-    const PackedSteps steps = quantize(x, q);
-    for (V& v : q) v = _mm256_shuffle_epi8(v, nibble_order);
-    gather_words(q, &out);
-    return steps;
-  }
-
-  // Nibbles in the middle are not shifted down before they are multiplied, but their sums afterwards.
-  static V row_dot(const std::byte* block, const Block& x) {
-    const V words = load_bytes(block);
-    const auto dot = [&](V codes, int j) { return _mm256_madd_epi16(codes, load_bytes(x.q + 16 * j)); };
-    const auto masked = [&](int mask) { return _mm256_and_si256(words, _mm256_set1_epi16(short(mask))); };
-    const V second = _mm256_srai_epi32(dot(masked(0x00f0), 1), 4), third = _mm256_srai_epi32(dot(masked(0x0f00), 2), 8);
-    const V outer = _mm256_add_epi32(dot(masked(0x000f), 0), dot(_mm256_srli_epi16(words, 12), 3));
-    return _mm256_add_epi32(outer, _mm256_add_epi32(second, third));
-  }
-
-  // The codes of 8 rows, 16 bits each: in word 8j + k those of nibble j of words 2k and 2k + 1 for each row.
-  struct Panel {
-    V words[32];
-  };
-  static void lay_out(const std::byte* const* rows, Panel& panel) {
-    for (int j = 0; j < 4; ++j) {
-      V codes[8];
-      for (int i = 0; i < 8; ++i)
-        codes[i] =
-            _mm256_and_si256(_mm256_srl_epi16(load_bytes(rows[i]), _mm_cvtsi32_si128(4 * j)), _mm256_set1_epi16(0x0f));
-      transpose_8x8(codes, panel.words + 8 * j);
-    }
-  }
-  template <int T, int R>
-  static void panel_dot(const Panel* panels, const Block* const* x, V (*sums)[R]) {
-    for (int t = 0; t < T; ++t)
-      for (int r = 0; r < R; ++r) sums[t][r] = _mm256_setzero_si256();
-    const auto add = [&](int k) __attribute__((always_inline)) {
-      V codes[R];
-      for (int r = 0; r < R; ++r) {
-        codes[r] = panels[r].words[k];
-        __asm__("" : "+x"(codes[r]));  // in a register for all tokens, or gcc loads it again for each
-      }
-      for (int t = 0; t < T; ++t) {
-        const V q = broadcast(x[t]->q + 2 * k);
-        for (int r = 0; r < R; ++r) sums[t][r] = _mm256_add_epi32(sums[t][r], _mm256_madd_epi16(codes[r], q));
-      }
-    };
-    for (int k = 0; k < 32; k += 4) {
-      add(k);
-      add(k + 1);
-      add(k + 2);
-      add(k + 3);
+  // A sum of two products is at most 2 * 15 * 128, so 8 of them fit into 16 bits: those of 4 words of codes.
+  template <int T>
+  [[gnu::always_inline]] static void dot(const std::byte* words, const PackedBlock* const* x, V (*sums)[2]) {
+    const V weigh_high = _mm256_set1_epi16(256), weigh_low = _mm256_set1_epi16(1);
+    for (int half = 0; half < 2; ++half) {
+      V high[T][2], low[T][2];
+      for (int t = 0; t < T; ++t)
+        for (int v = 0; v < 2; ++v) high[t][v] = low[t][v] = _mm256_setzero_si256();
+      const auto add = [&](int k) __attribute__((always_inline)) {
+        Codes rows[2];
+        for (int v = 0; v < 2; ++v) {
+          rows[v] = codes(words + 64 * k + 32 * v);
+          __asm__("" : "+x"(rows[v].even), "+x"(rows[v].odd));  // in registers, or gcc computes them for each token
+        }
+        for (int t = 0; t < T; ++t) {
+          const auto each = [&](const int8_t* columns, V Codes::* which, V* sum) __attribute__((always_inline)) {
+            const V q = broadcast(columns);
+            for (int v = 0; v < 2; ++v) sum[v] = _mm256_add_epi16(sum[v], _mm256_maddubs_epi16(rows[v].*which, q));
+          };
+          each(x[t]->high + 4 * k, &Codes::even, high[t]);
+          each(x[t]->low + 4 * k, &Codes::even, low[t]);
+          each(x[t]->high + 32 + 4 * k, &Codes::odd, high[t]);
+          each(x[t]->low + 32 + 4 * k, &Codes::odd, low[t]);
+        }
+      };
+      add(4 * half);
+      add(4 * half + 1);
+      add(4 * half + 2);
+      add(4 * half + 3);
+      for (int t = 0; t < T; ++t)
+        for (int v = 0; v < 2; ++v) {
+          const V sum =
+              _mm256_add_epi32(_mm256_madd_epi16(high[t][v], weigh_high), _mm256_madd_epi16(low[t][v], weigh_low));
+          sums[t][v] = half ? _mm256_add_epi32(sums[t][v], sum) : sum;
+        }
     }
   }
 };
 
+using V = __m256i;
+
+int32_t sum_of_lanes(V v) {
+  __m128i sum = _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+  sum = _mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0x4e));
+  return _mm_cvtsi128_si32(_mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0xb1)));
+}
+
+uint32_t largest_lane(V v) {
+  __m128i most = _mm_max_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+  most = _mm_max_epi32(most, _mm_shuffle_epi32(most, 0x4e));
+  return uint32_t(_mm_cvtsi128_si32(_mm_max_epi32(most, _mm_shuffle_epi32(most, 0xb1))));
+}
+
+PackedSteps pack_block(const float* x, PackedBlock& out) {
+  const V magnitude = _mm256_set1_epi32(0x7fffffff);
+  V largest = _mm256_setzero_si256();  // as whole numbers, where NaN and infinity are above all others
+  for (int i = 0; i < kBlockColumns; i += 8)
+    largest = _mm256_max_epi32(largest, _mm256_and_si256(Avx2Lanes::load_bytes(x + i), magnitude));
+  const uint32_t bits = largest_lane(largest);
+  if (bits >= 0x7f800000) {
+    out = {};
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    return {nan, nan};
+  }
+  const float step = std::max(std::bit_cast<float>(bits), kLeastLargest) / kMaxQ;
+  const __m256 inverse = _mm256_set1_ps(1 / step);
+  V sum = _mm256_setzero_si256(), bytes[4];
+  for (int i = 0; i < 4; ++i) {
+    const auto whole = [&](const float* from) {
+      return _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(from), inverse));
+    };
+    const V a = whole(x + 16 * i), b = whole(x + 16 * i + 8);
+    sum = _mm256_add_epi32(sum, _mm256_add_epi32(a, b));
+    const V q = _mm256_permute4x64_epi64(_mm256_packs_epi32(a, b), 0xd8);  // 16 columns in their order
+    // As the low byte is signed, the high one is that of q + 128. Of 8 columns a word of each half of low and high.
+    const auto pick = [](int8_t a0, int8_t a1, int8_t a2, int8_t a3, int8_t a4, int8_t a5, int8_t a6, int8_t a7,
+                         bool upper) {
+      const __m128i none = _mm_set1_epi64x(-1),
+                    some = _mm_setr_epi8(a0, a1, a2, a3, a4, a5, a6, a7, a0, a1, a2, a3, a4, a5, a6, a7);
+      return _mm256_broadcastsi128_si256(upper ? _mm_unpacklo_epi64(none, some) : _mm_unpacklo_epi64(some, none));
+    };
+    const V low = _mm256_shuffle_epi8(q, pick(0, 4, 8, 12, 2, 6, 10, 14, false));
+    const V high =
+        _mm256_shuffle_epi8(_mm256_add_epi16(q, _mm256_set1_epi16(128)), pick(1, 5, 9, 13, 3, 7, 11, 15, true));
+    bytes[i] = _mm256_or_si256(low, high);
+  }
+  // Word j of every half, in the order of the halves.
+  const V low_01 = _mm256_unpacklo_epi32(bytes[0], bytes[1]), low_23 = _mm256_unpacklo_epi32(bytes[2], bytes[3]);
+  const V high_01 = _mm256_unpackhi_epi32(bytes[0], bytes[1]), high_23 = _mm256_unpackhi_epi32(bytes[2], bytes[3]);
+  const auto put = [&](int8_t* to, V v) {  // the lower halves come first in it, then the upper ones
+    v = _mm256_permutevar8x32_epi32(v, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+    _mm256_storeu_si256(reinterpret_cast<V*>(to), v);
+  };
+  put(out.low, _mm256_unpacklo_epi64(low_01, low_23));
+  put(out.low + 32, _mm256_unpackhi_epi64(low_01, low_23));
+  put(out.high, _mm256_unpacklo_epi64(high_01, high_23));
+  put(out.high + 32, _mm256_unpackhi_epi64(high_01, high_23));
+  return {step, step * float(sum_of_lanes(sum))};
+}
+
 }  // namespace
 
-void matmul_avx2(const Matrix& w, const float* x, int64_t x_stride, int tokens, float* y, int64_t y_stride,
-                 int64_t row_begin, int64_t row_end) {
-  if (in_integers(w))
-    IntegerKernel<Avx2Words>(w).run(x, x_stride, tokens, y, y_stride, row_begin, row_end);
-  else
-    float_matmul_avx2(w, x, x_stride, tokens, y, y_stride, row_begin, row_end);
+void pack_avx2(const float* x, int64_t cols, std::byte* out) { pack_blocks<pack_block>(x, cols, out); }
+
+void integer_matmul_avx2(const Matrix& w, const std::byte* x, int tokens, float* y, int64_t y_stride, int64_t row_begin,
+                         int64_t row_end) {
+  IntegerKernel<Avx2Bytes>(w, x).run(tokens, y, y_stride, row_begin, row_end);
 }
 
 }  // namespace swiftlet

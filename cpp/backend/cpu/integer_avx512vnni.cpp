@@ -1,23 +1,38 @@
-// The integer matmul with AVX-512 VNNI on vectors of 32 bytes.
+// The integer matmul with AVX-512 VNNI, which adds products of four bytes to a word.
 #if defined(__x86_64__)
-#include "backend/cpu/integer_vnni.h"
+#include "backend/cpu/integer_avx512.h"
 
 namespace swiftlet {
 namespace {
 
-struct Avx512Vnni {
-  static constexpr int kTokens = 4;  // with two vectors of rows 16 of the 32 registers for sums
-  static __m256i add(__m256i sum, __m256i codes, __m256i x) { return _mm256_dpbusd_epi32(sum, codes, x); }
+struct Avx512Vnni : Avx512Lanes {
+  static constexpr int kTokens = 8;  // of a tile: 16 of the 32 registers for sums
+
+  template <int T>
+  [[gnu::always_inline]] static void dot(const std::byte* words, const PackedBlock* const* x, V (*sums)[1]) {
+    V high[T], low[T];
+    for (int t = 0; t < T; ++t) high[t] = low[t] = _mm512_setzero_si512();
+    for (int k = 0; k < 8; ++k) {
+      const Codes rows = codes(words + 64 * k);
+      for (int t = 0; t < T; ++t) {
+        const auto add = [&](V sum, V row, const int8_t* columns) __attribute__((always_inline)) {
+          int32_t word;
+          std::memcpy(&word, columns, sizeof(word));
+          return _mm512_dpbusd_epi32(sum, row, _mm512_set1_epi32(word));
+        };
+        high[t] = add(add(high[t], rows.even, x[t]->high + 4 * k), rows.odd, x[t]->high + 32 + 4 * k);
+        low[t] = add(add(low[t], rows.even, x[t]->low + 4 * k), rows.odd, x[t]->low + 32 + 4 * k);
+      }
+    }
+    for (int t = 0; t < T; ++t) sums[t][0] = whole(high[t], low[t]);
+  }
 };
 
 }  // namespace
 
-void matmul_avx512vnni(const Matrix& w, const float* x, int64_t x_stride, int tokens, float* y, int64_t y_stride,
-                       int64_t row_begin, int64_t row_end) {
-  if (in_integers(w))
-    IntegerKernel<VnniBytes<Avx512Vnni>>(w).run(x, x_stride, tokens, y, y_stride, row_begin, row_end);
-  else
-    matmul_avx512(w, x, x_stride, tokens, y, y_stride, row_begin, row_end);
+void integer_matmul_avx512vnni(const Matrix& w, const std::byte* x, int tokens, float* y, int64_t y_stride,
+                               int64_t row_begin, int64_t row_end) {
+  IntegerKernel<Avx512Vnni>(w, x).run(tokens, y, y_stride, row_begin, row_end);
 }
 
 }  // namespace swiftlet

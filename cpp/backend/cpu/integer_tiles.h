@@ -1,143 +1,118 @@
-// The matmul of integer_kernel.h for many tokens, where a unit multiplies tiles: 16 tokens at a time with the rows of
-// two panels. `I` is as there, of bytes (ByteColumns or wider). Internal linkage, as there.
+// The matmul of integers.h for many tokens, where a unit multiplies tiles: 16 tokens at a time with two sets of rows.
+// `I` is as in integer_kernel.h, with load, load_bytes and whole. Internal linkage, as there.
 //
 // What the unit leaves are the exact sums of a block, so they join the totals by the same formula in the same order,
 // and an element has the bits that IntegerKernel gives it.
 #pragma once
 
-#include "backend/cpu/integer_vnni.h"
+#include "backend/cpu/integer_kernel.h"
 
 namespace swiftlet {
 namespace {
 
 constexpr int kTileTokens = 16;
-constexpr int kTileVectors = 2;                  // panels
-constexpr int kTileBlocks = 8;                   // whose codes are laid out at a time, so that they stay in L1
-constexpr int64_t kTilePackedBytes = 288 << 10;  // of x: 64 tokens of 2,048 columns
+constexpr int kTileSets = 2;
+constexpr int kTileBlocks = 8;   // whose codes are unpacked at a time, so that they stay in L1
+constexpr int kMaxTokens = 128;  // whose totals are kept
+
+// The codes of a block of a set, a byte each: first the even columns, four of them in a word for each row, then the odd
+// ones.
+struct TilePanel {
+  alignas(64) uint8_t words[kBlockColumns / 4][kSetRows][4];
+};
 
 // Exact sums of a block, still in halves.
-template <class I>
 struct TileSums {
-  alignas(64) int32_t high[kTileVectors][kTileTokens][I::kLanes], low[kTileVectors][kTileTokens][I::kLanes];
+  alignas(64) int32_t high[kTileSets][kTileTokens][kSetRows], low[kTileSets][kTileTokens][kSetRows];
 };
 
 // Tiles(tokens) prepares this thread's unit for tiles of so many tokens, until the object goes.
+// Tiles::unpack(codes, panel): codes of a block of a set.
 // Tiles::multiply(x, stride, panels, sums): sums of `tokens` blocks of x, `stride` bytes apart, with two panels.
 template <class I, class Tiles>
 class TileKernel {
-  using Block = typename I::Block;
   static constexpr int kLanes = I::kLanes;
-  static constexpr int kRows = kTileVectors * kLanes;
-  static_assert(sizeof(Block) == 2 * kBlock && kTileBlocks <= kChunkBlocks);
+  static constexpr int kVectors = kSetRows / kLanes;
 
  public:
-  explicit TileKernel(const Matrix& matrix) : w_(matrix), blocks_(matrix.cols / kBlock) {}
+  TileKernel(const Matrix& matrix, const std::byte* x) : w_(matrix), blocks_(matrix.cols / kBlockColumns), x_(x) {}
 
-  void run(const float* x, int64_t x_stride, int tokens, float* y, int64_t y_stride, int64_t begin, int64_t end) const {
-    const int64_t token_bytes = stride() * int64_t(sizeof(Block)) + blocks_ * int64_t(sizeof(PackedSteps));
-    const int64_t fit = kTilePackedBytes / token_bytes / kTileTokens * kTileTokens;
-    const int most = std::min(tokens, int(std::clamp<int64_t>(fit, kTileTokens, kMaxTokens)));
-    float* scratch = matmul_scratch(size_t(token_bytes) / sizeof(float) * size_t(most) + size_t(most) * kRows);
-    Packed packed;
-    packed.totals = scratch;
-    packed.blocks = reinterpret_cast<Block*>(packed.totals + most * kRows);
-    packed.steps = reinterpret_cast<PackedSteps*>(packed.blocks + most * stride());
-    for (int first = 0; first < tokens; first += most) {
-      const int count = std::min(most, tokens - first);
-      for (int t = 0; t < count; ++t)
-        for (int64_t b = 0; b < blocks_; ++b)
-          packed.steps[t * blocks_ + b] =
-              I::pack(x + (first + t) * x_stride + b * kBlock, packed.blocks[t * stride() + b]);
+  void run(int tokens, float* y, int64_t y_stride, int64_t begin, int64_t end) const {
+    const size_t set_floats = set_scratch_floats(w_), sets = size_t(w_.rows + kSetRows - 1) / kSetRows;
+    float* scratch = matmul_scratch(kTileSets * set_floats);
+    for (int first = 0; first < tokens; first += kMaxTokens) {
+      const int count = std::min(kMaxTokens, tokens - first);
       const int tiles = (count + kTileTokens - 1) / kTileTokens;
       const int tile_tokens = (count + tiles - 1) / tiles;  // what a tile costs grows with its tokens
       const Tiles unit(tile_tokens);
-      for (int64_t row = begin; row < end; row += kRows)
-        rows(packed, count, tile_tokens, row, int(std::min<int64_t>(kRows, end - row)), y + first * y_stride, y_stride);
+      for (int64_t set = begin / kSetRows; set * kSetRows < end; set += kTileSets) {
+        RowSet rows[kTileSets];
+        for (int s = 0; s < kTileSets; ++s)  // the last one may come twice; then its second result is not stored
+          rows[s] = row_set(w_, std::min<int64_t>(set + s, int64_t(sets) - 1), scratch + size_t(s) * set_floats);
+        alignas(64) float totals[kMaxTokens][kTileSets][kSetRows];
+        multiply(rows, first, count, tile_tokens, totals);
+        for (int t = 0; t < count; ++t)
+          for (int s = 0; s < kTileSets; ++s)
+            store_rows(w_, totals[t][s], (set + s) * kSetRows, begin, end, y + (first + t) * y_stride);
+      }
     }
   }
 
  private:
-  struct Packed {
-    float* totals;       // [token][kRows]
-    Block* blocks;       // [token][stride()]
-    PackedSteps* steps;  // [token][blocks_]
-  };
+  using Totals = float (*)[kTileSets][kSetRows];
 
   const Matrix& w_;
   int64_t blocks_;  // of a row
+  const std::byte* x_;
 
-  // Blocks from a token to the next: one more than there are, or all tokens of a tile fall into one set of the cache.
-  int64_t stride() const { return blocks_ + 1; }
-
-  void rows(const Packed& x, int tokens, int tile_tokens, int64_t row, int count, float* y, int64_t y_stride) const {
-    alignas(64) typename I::Panel panels[kTileBlocks][kTileVectors];
-    Factors<I> factors[kTileVectors];
-    std::fill_n(x.totals, tokens * kRows, 0.f);
-    for (int64_t first = 0; first < blocks_; first += kTileBlocks) {
-      const int blocks = int(std::min<int64_t>(kTileBlocks, blocks_ - first));
-      for (int v = 0; v < kTileVectors; ++v) {
-        int64_t index[kLanes];  // the last row fills up the vector; what is computed for it twice is not stored
-        for (int i = 0; i < kLanes; ++i) index[i] = row + std::min(v * kLanes + i, count - 1);
-        convert_factors(w_.scales(), index, first, blocks, factors[v].scale);
-        convert_factors(w_.biases(), index, first, blocks, factors[v].bias);
-        lay_out(index, first, blocks, v, panels);
-      }
-      for (int token = 0; token < tokens; token += tile_tokens)
-        tile(x, token, std::min(token, tokens - tile_tokens), std::min(tile_tokens, tokens - token), first, blocks,
-             panels, factors);
-    }
-    for (int t = 0; t < tokens; ++t)
-      for (int i = 0; i < count; ++i)
-        y[t * y_stride + row + i] = x.totals[t * kRows + i] + (w_.bias ? w_.bias[row + i] : 0.f);
+  const PackedBlock* x_at(int token) const {
+    return reinterpret_cast<const PackedBlock*>(x_ + token * packed_bytes(w_.cols));
   }
 
-  void convert_factors(const std::byte* stored, const int64_t* index, int64_t first, int blocks,
-                       float (*out)[kLanes]) const {
-    const int64_t per_group = w_.group_size / kBlock, size = int64_t(size_of(w_.dtype));
-    const int64_t begin = first / per_group, end = (first + blocks - 1) / per_group + 1;
-    const std::byte* from[kLanes];
-    for (int i = 0; i < kLanes; ++i) {
-      from[i] = stored + (index[i] * w_.groups() + begin) * size;
-      __builtin_prefetch(from[i] + kRows * w_.groups() * size);
-    }
-    I::convert(w_.dtype, from, int(end - begin), out);
-    if (per_group == 1) return;
-    for (int b = blocks - 1; b > 0; --b)  // from the last on, as the groups lie in the same place
-      std::memcpy(out[b], out[(first + b) / per_group - begin], sizeof(out[0]));
-  }
-
-  void lay_out(const int64_t* index, int64_t first, int blocks, int v,
-               typename I::Panel (*panels)[kTileVectors]) const {
-    const int64_t row_bytes = int64_t(w_.weight_row_bytes());
-    const std::byte* codes[kLanes];
-    for (int i = 0; i < kLanes; ++i) codes[i] = w_.weight() + index[i] * row_bytes + first * kBlockBytes;
-    for (int b = 0; b < blocks; ++b) {
-      if (b % 2 == 0)  // two blocks are a line of the cache
-        for (int i = 0; i < kLanes; ++i) __builtin_prefetch(codes[i] + kRows * row_bytes, 0, 2);
-      I::lay_out(codes, panels[b][v]);
-      for (const std::byte*& row_codes : codes) row_codes += kBlockBytes;
-    }
-  }
-
-  // Joins tokens token .. token + count - 1. The tile begins at `start`: the last one reaches back, so that it is full.
-  [[gnu::noinline]] void tile(const Packed& x, int token, int start, int count, int64_t first, int blocks,
-                              const typename I::Panel (*panels)[kTileVectors], const Factors<I>* factors) const {
-    TileSums<I> sums[2];  // the unit fills one while the other is joined
-    const Block* in = x.blocks + start * stride() + first;
-    const int64_t bytes = stride() * int64_t(sizeof(Block));
-    Tiles::multiply(in, bytes, panels[0], sums[0]);
-    for (int b = 0; b < blocks; ++b) {
-      if (b + 1 < blocks) Tiles::multiply(in + b + 1, bytes, panels[b + 1], sums[(b + 1) % 2]);
-      const TileSums<I>& done = sums[b % 2];
-      for (int t = 0; t < count; ++t) {
-        const PackedSteps& steps = x.steps[(token + t) * blocks_ + first + b];
-        for (int v = 0; v < kTileVectors; ++v) {
-          const int at = token - start + t;
-          const auto sum = I::whole(I::load_bytes(done.high[v][at]), I::load_bytes(done.low[v][at]));
-          float* total = x.totals + (token + t) * kRows + v * kLanes;
-          I::store(total, join<I>(I::load(total), sum, steps, factors[v].scale[b], factors[v].bias[b]));
+  // Tokens first .. first + count - 1 with two sets of rows.
+  void multiply(const RowSet* rows, int first, int count, int tile_tokens, Totals totals) const {
+    std::fill_n(&totals[0][0][0], count * kTileSets * kSetRows, 0.f);
+    TilePanel panels[kTileBlocks][kTileSets];
+    for (int64_t block = 0; block < blocks_; block += kTileBlocks) {
+      const int blocks = int(std::min<int64_t>(kTileBlocks, blocks_ - block));
+      for (int s = 0; s < kTileSets; ++s)
+        for (int b = 0; b < blocks; ++b) {
+          const std::byte* codes = rows[s].codes + (block + b) * kSetBlockBytes;
+          for (int64_t line = 0; line < kSetBlockBytes; line += 64) __builtin_prefetch(codes + kBytesAhead + line);
+          Tiles::unpack(codes, panels[b][s]);
         }
+      for (int t = 0; t < count; t += tile_tokens) {
+        // The last tile reaches back, so that it is full.
+        const int start = std::min(t, count - tile_tokens), done = t - start;
+        tile(rows, first + start, done, std::min(tile_tokens, count - t), block, blocks, panels, totals + t);
       }
+    }
+  }
+
+  // Joins tokens done .. done + count - 1 of the tile that begins with token `start`.
+  [[gnu::noinline]] void tile(const RowSet* rows, int start, int done, int count, int64_t first, int blocks,
+                              const TilePanel (*panels)[kTileSets], Totals totals) const {
+    const int64_t per_group = w_.group_size / kBlockColumns, size = int64_t(size_of(w_.dtype));
+    const int64_t stride = packed_bytes(w_.cols);
+    const PackedBlock* x = x_at(start) + first;
+    TileSums sums[2];  // the unit fills one while the other is joined
+    Tiles::multiply(x, stride, panels[0], sums[0]);
+    for (int b = 0; b < blocks; ++b) {
+      if (b + 1 < blocks) Tiles::multiply(x + b + 1, stride, panels[b + 1], sums[(b + 1) % 2]);
+      const TileSums& block = sums[b % 2];
+      const int64_t group = (first + b) / per_group * kSetRows * size;
+      for (int s = 0; s < kTileSets; ++s)
+        for (int v = 0; v < kVectors; ++v) {
+          const auto scale = I::load_as(w_.dtype, rows[s].scales + group + v * kLanes * size);
+          const auto offset = I::load_as(w_.dtype, rows[s].biases + group + v * kLanes * size);
+          for (int t = 0; t < count; ++t) {
+            const auto* steps = reinterpret_cast<const PackedSteps*>(x_at(start + done + t) + blocks_);
+            const auto sum = I::whole(I::load_bytes(block.high[s][done + t] + v * kLanes),
+                                      I::load_bytes(block.low[s][done + t] + v * kLanes));
+            float* total = totals[t][s] + v * kLanes;
+            I::store(total, join<I>(I::load(total), sum, steps[first + b], scale, offset));
+          }
+        }
     }
   }
 };

@@ -23,7 +23,7 @@ namespace {
 struct Isa {
   const char* name;
   bool here;
-  MatmulFn matmul;
+  const CpuOps* ops;
 };
 
 #if defined(__x86_64__)
@@ -75,16 +75,16 @@ bool has_dotprod() {
 std::vector<Isa> known_isas() {
   return {
 #if defined(__x86_64__)
-      {"amx", has_amx(), matmul_amx},
-      {"avx512vnni", has_avx512() && __builtin_cpu_supports("avx512vnni"), matmul_avx512vnni},
-      {"avx512", has_avx512(), matmul_avx512},
-      {"avxvnni", has_avx2() && has_avxvnni(), matmul_avxvnni},
-      {"avx2", has_avx2(), matmul_avx2},
+      {"amx", has_amx(), &amx_ops},
+      {"avx512vnni", has_avx512() && __builtin_cpu_supports("avx512vnni"), &avx512vnni_ops},
+      {"avx512", has_avx512(), &avx512_ops},
+      {"avxvnni", has_avx2() && has_avxvnni(), &avxvnni_ops},
+      {"avx2", has_avx2(), &avx2_ops},
 #elif defined(__aarch64__)
-      {"dotprod", has_dotprod(), matmul_dotprod},
-      {"neon", true, matmul_neon},
+      {"dotprod", has_dotprod(), &dotprod_ops},
+      {"neon", true, &neon_ops},
 #endif
-      {"reference", true, matmul_reference},
+      {"reference", true, &reference_ops},
   };
 }
 
@@ -97,11 +97,11 @@ std::vector<std::string> cpu_isas() {
   return names;
 }
 
-MatmulFn matmul_for(const std::string& isa) {
+const CpuOps& ops_for(const std::string& isa) {
   std::string choices = "auto";
   for (const Isa& known : known_isas()) {
     if (!known.here) continue;
-    if (isa == known.name || isa == "auto") return known.matmul;
+    if (isa == known.name || isa == "auto") return *known.ops;
     choices.append(", ").append(known.name);
   }
   fail(ErrorKind::Input, "this CPU has no instruction set '", isa, "'; choose one of: ", choices);

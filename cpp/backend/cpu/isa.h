@@ -1,14 +1,13 @@
-// Which kernels this machine can run.
+// Which instruction sets this machine has.
 #pragma once
 
 #include <string>
 
-#include "backend/cpu/cpu_backend.h"
-#include "backend/cpu/matmul.h"
+#include "backend/cpu/cpu_ops.h"
 
 namespace swiftlet {
 
-// The kernel of a name from cpu_isas(), or of its first for "auto". Throws ErrorKind::Input for any other name.
-MatmulFn matmul_for(const std::string& isa);
+// The table of a name from cpu_isas(), or of its first for "auto". Throws ErrorKind::Input for any other name.
+const CpuOps& ops_for(const std::string& isa);
 
 }  // namespace swiftlet

@@ -90,8 +90,8 @@ struct Avx2 {
 
 }  // namespace
 
-void float_matmul_avx2(const Matrix& w, const float* x, int64_t x_stride, int tokens, float* y, int64_t y_stride,
-                       int64_t row_begin, int64_t row_end) {
+void matmul_avx2(const Matrix& w, const float* x, int64_t x_stride, int tokens, float* y, int64_t y_stride,
+                 int64_t row_begin, int64_t row_end) {
   matmul<Avx2>(w, x, x_stride, tokens, y, y_stride, row_begin, row_end);
 }
 

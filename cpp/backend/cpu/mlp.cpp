@@ -6,20 +6,20 @@
 
 namespace swiftlet {
 
-void gate_and_up(Cpu& cpu, const MlpWeights& mlp, const float* in, int tokens, float* gate, float* up, int64_t begin,
+void gate_and_up(Cpu& cpu, const MlpWeights& mlp, const Activations& in, float* gate, float* up, int64_t begin,
                  int64_t end) {
   const int64_t rows = mlp.gate_proj.rows;
-  cpu.ops.matmul(mlp.gate_proj, in, mlp.gate_proj.cols, tokens, gate, rows, begin, end);
-  cpu.ops.matmul(mlp.up_proj, in, mlp.up_proj.cols, tokens, up, rows, begin, end);
-  for (int t = 0; t < tokens; ++t) cpu.ops.silu_mul(gate + t * rows + begin, up + t * rows + begin, end - begin);
+  multiply(cpu, mlp.gate_proj, in, gate, rows, begin, end);
+  multiply(cpu, mlp.up_proj, in, up, rows, begin, end);
+  for (int t = 0; t < in.tokens; ++t) cpu.ops.silu_mul(gate + t * rows + begin, up + t * rows + begin, end - begin);
 }
 
 namespace {
 
 // All rows, for one tile of tokens; the result is scratch.mlp.gate.
-void gate_and_up(Cpu& cpu, const MlpWeights& mlp, const float* in, int tokens) {
-  parallel(cpu, mlp.gate_proj.rows, row_grain(cpu, mlp.gate_proj.rows, tokens), [&](int64_t begin, int64_t end) {
-    gate_and_up(cpu, mlp, in, tokens, cpu.scratch.mlp.gate, cpu.scratch.mlp.up, begin, end);
+void gate_and_up(Cpu& cpu, const MlpWeights& mlp, const Activations& in) {
+  parallel(cpu, mlp.gate_proj.rows, kRowGrain, [&](int64_t begin, int64_t end) {
+    gate_and_up(cpu, mlp, in, cpu.scratch.mlp.gate, cpu.scratch.mlp.up, begin, end);
   });
 }
 
@@ -31,7 +31,8 @@ void dense_mlp(Cpu& cpu, const DenseMlpWeights& weights, int tokens) {
     const int count = std::min(tokens - begin, kTokenTile);
     float* x = cpu.scratch.x + begin * hidden;
     norm_tokens(cpu, x, weights.post_attention_norm, count, cpu.scratch.norm);
-    gate_and_up(cpu, weights.mlp, cpu.scratch.norm, count);
+    const bool packed = in_integers(cpu, weights.mlp.gate_proj) || in_integers(cpu, weights.mlp.up_proj);
+    gate_and_up(cpu, weights.mlp, activations(cpu, packed, cpu.scratch.norm, hidden, hidden, count));
     project_and_add(cpu, weights.mlp.down_proj, cpu.scratch.mlp.gate, weights.mlp.down_proj.cols, count, x);
   }
 }
@@ -39,16 +40,20 @@ void dense_mlp(Cpu& cpu, const DenseMlpWeights& weights, int tokens) {
 void shared_expert(Cpu& cpu, const MoeWeights& weights, int tokens) {
   const int64_t hidden = cpu.config.hidden_size;
   const auto& s = cpu.scratch;
-  const Matrix& down = weights.shared_expert.down_proj;
+  const MlpWeights& mlp = weights.shared_expert;
+  const Matrix& down = mlp.down_proj;
   for (int begin = 0; begin < tokens; begin += kTokenTile) {
     const int count = std::min(tokens - begin, kTokenTile);
-    const float* h = s.h + begin * hidden;
     float* y = s.y + begin * hidden;
-    gate_and_up(cpu, weights.shared_expert, h, count);
-    cpu.ops.matmul(weights.shared_expert_gate, h, hidden, count, s.mlp.shared_gate, 1, 0, 1);
+    const bool packed = in_integers(cpu, mlp.gate_proj) || in_integers(cpu, mlp.up_proj) ||
+                        in_integers(cpu, weights.shared_expert_gate);
+    const Activations h = activations(cpu, packed, s.h + begin * hidden, hidden, hidden, count);
+    gate_and_up(cpu, mlp, h);
+    multiply(cpu, weights.shared_expert_gate, h, s.mlp.shared_gate, 1, 0, 1);
     for (int t = 0; t < count; ++t) s.mlp.shared_gate[t] = sigmoid(s.mlp.shared_gate[t]);
-    parallel(cpu, hidden, row_grain(cpu, hidden, count), [&](int64_t first, int64_t last) {
-      cpu.ops.matmul(down, s.mlp.gate, down.cols, count, y, hidden, first, last);
+    const Activations gate = activations(cpu, in_integers(cpu, down), s.mlp.gate, down.cols, down.cols, count);
+    parallel(cpu, hidden, kRowGrain, [&](int64_t first, int64_t last) {
+      multiply(cpu, down, gate, y, hidden, first, last);
       for (int t = 0; t < count; ++t)
         for (int64_t i = first; i < last; ++i) y[t * hidden + i] *= s.mlp.shared_gate[t];
     });

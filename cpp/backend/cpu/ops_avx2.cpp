@@ -44,8 +44,8 @@ struct Avx2 {
 
 }  // namespace
 
-constinit const CpuOps avx2_ops = SimdOps<Avx2>::table("avx2", matmul_avx2);
-constinit const CpuOps avxvnni_ops = SimdOps<Avx2>::table("avxvnni", matmul_avxvnni);
+constinit const CpuOps avx2_ops = SimdOps<Avx2>::table("avx2", matmul_avx2, {pack_avx2, integer_matmul_avx2});
+constinit const CpuOps avxvnni_ops = SimdOps<Avx2>::table("avxvnni", matmul_avx2, {pack_avx2, integer_matmul_avxvnni});
 
 }  // namespace swiftlet
 #endif

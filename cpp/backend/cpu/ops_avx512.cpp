@@ -41,9 +41,10 @@ struct Avx512 {
 
 }  // namespace
 
-constinit const CpuOps avx512_ops = SimdOps<Avx512>::table("avx512", matmul_avx512);
-constinit const CpuOps avx512vnni_ops = SimdOps<Avx512>::table("avx512vnni", matmul_avx512vnni);
-constinit const CpuOps amx_ops = SimdOps<Avx512>::table("amx", matmul_amx);
+constinit const CpuOps avx512_ops = SimdOps<Avx512>::table("avx512", matmul_avx512, {pack_avx2, integer_matmul_avx2});
+constinit const CpuOps avx512vnni_ops =
+    SimdOps<Avx512>::table("avx512vnni", matmul_avx512, {pack_avx2, integer_matmul_avx512vnni});
+constinit const CpuOps amx_ops = SimdOps<Avx512>::table("amx", matmul_avx512, {pack_avx2, integer_matmul_amx});
 
 }  // namespace swiftlet
 #endif

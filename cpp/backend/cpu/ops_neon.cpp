@@ -36,8 +36,9 @@ struct Neon {
 
 }  // namespace
 
-constinit const CpuOps neon_ops = SimdOps<Neon>::table("neon", matmul_neon);
-constinit const CpuOps dotprod_ops = SimdOps<Neon>::table("dotprod", matmul_dotprod);
+constinit const CpuOps neon_ops = SimdOps<Neon>::table("neon", matmul_neon, {});
+constinit const CpuOps dotprod_ops =
+    SimdOps<Neon>::table("dotprod", matmul_neon, {pack_dotprod, integer_matmul_dotprod});
 
 }  // namespace swiftlet
 #endif

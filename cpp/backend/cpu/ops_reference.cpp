@@ -106,7 +106,7 @@ void attend(const Attend& query, const KvBlock& block, float* m, float* l, float
 
 }  // namespace
 
-const CpuOps reference_ops = {"reference", matmul_reference, rms_norm, gated_rms_norm, l2_norm, silu,
-                              silu_mul,    sigmoid_mul,      softmax,  delta_rule,     attend};
+const CpuOps reference_ops = {"reference", matmul_reference, {},          rms_norm, gated_rms_norm, l2_norm,
+                              silu,        silu_mul,         sigmoid_mul, softmax,  delta_rule,     attend};
 
 }  // namespace swiftlet

@@ -272,8 +272,9 @@ struct SimdOps {
     }
   }
 
-  static constexpr CpuOps table(const char* name, MatmulFn matmul) {
-    return {name, matmul, rms_norm, gated_rms_norm, l2_norm, silu, silu_mul, sigmoid_mul, softmax, delta_rule, attend};
+  static constexpr CpuOps table(const char* name, MatmulFn matmul, IntegerOps integers) {
+    return {name, matmul,   integers,    rms_norm, gated_rms_norm, l2_norm,
+            silu, silu_mul, sigmoid_mul, softmax,  delta_rule,     attend};
   }
 };
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "backend/cpu/integers.h"
+
 namespace swiftlet {
 namespace {
 
@@ -41,6 +43,12 @@ Scratch lay_out_scratch(const ModelConfig& c, int max_tokens, std::byte* base) {
   common.take(s.expert_arrived, unordered * k);
   common.take(s.norm, tile * c.hidden_size);
   common.take(s.sum, tile * c.hidden_size);
+  const int64_t expert_rows = std::min<int64_t>(tokens * k, kExpertRows);
+  const int64_t q_dim = int64_t(c.num_attention_heads) * c.head_dim;
+  const int64_t intermediate = std::max(c.intermediate_size, c.shared_expert_intermediate_size);
+  const int64_t widest = std::max({int64_t(c.hidden_size), c.value_dim(), q_dim, intermediate});
+  const int64_t widest_of_expert = std::max(c.hidden_size, c.moe_intermediate_size);
+  common.take(s.packed, std::max(tile * packed_bytes(widest), expert_rows * packed_bytes(widest_of_expert)));
 
   // Only one of these blocks runs at a time: they begin at the same place.
   Carver delta_net = common;
@@ -51,7 +59,6 @@ Scratch lay_out_scratch(const ModelConfig& c, int max_tokens, std::byte* base) {
   delta_net.take(s.delta_net.out, tile * c.value_dim());
 
   Carver attention = common;
-  const int64_t q_dim = int64_t(c.num_attention_heads) * c.head_dim;
   const int64_t kv_dim = int64_t(c.num_key_value_heads) * c.head_dim;
   attention.take(s.attention.q, tile * 2 * q_dim);
   attention.take(s.attention.k, tile * kv_dim);
@@ -64,18 +71,16 @@ Scratch lay_out_scratch(const ModelConfig& c, int max_tokens, std::byte* base) {
   attention.take(s.attention.part_l, int64_t(kPositionBlocks) * c.num_attention_heads);
 
   Carver mlp = common;
-  const int64_t intermediate = std::max(c.intermediate_size, c.shared_expert_intermediate_size);
   mlp.take(s.mlp.gate, tile * intermediate);
   mlp.take(s.mlp.up, tile * intermediate);
   mlp.take(s.mlp.shared_gate, tile);
   mlp.take(s.mlp.router, tile * c.num_experts);
 
   Carver expert = common;
-  const int64_t rows = std::min<int64_t>(tokens * k, kExpertRows);
-  expert.take(s.expert.in, rows * c.hidden_size);
-  expert.take(s.expert.gate, rows * c.moe_intermediate_size);
-  expert.take(s.expert.up, rows * c.moe_intermediate_size);
-  expert.take(s.expert.out, rows * c.hidden_size);
+  expert.take(s.expert.in, expert_rows * c.hidden_size);
+  expert.take(s.expert.gate, expert_rows * c.moe_intermediate_size);
+  expert.take(s.expert.up, expert_rows * c.moe_intermediate_size);
+  expert.take(s.expert.out, expert_rows * c.hidden_size);
 
   s.bytes = std::max({delta_net.used(), attention.used(), mlp.used(), expert.used()});
   return s;

@@ -23,8 +23,9 @@ struct Scratch {
   uint8_t* expert_arrived;  // [min(max_tokens, kUnorderedTokens), k]
 
   // Alive within one block.
-  float* norm;  // [tile, hidden]: rms_norm(x)
-  float* sum;   // [tile, hidden]: what is about to be added to x
+  float* norm;        // [tile, hidden]: rms_norm(x)
+  float* sum;         // [tile, hidden]: what is about to be added to x
+  std::byte* packed;  // tokens of the next products, as integers.h has them
   struct {
     float* qkv;    // [kernel - 1 + tile, conv_dim]
     float* z;      // [tile, value_dim]
