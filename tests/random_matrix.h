@@ -11,6 +11,7 @@
 
 #include "backend/cpu/codec.h"
 #include "backend/cpu/matmul.h"
+#include "backend/interleave.h"
 
 namespace swiftlet::test {
 
@@ -96,6 +97,10 @@ struct RandomMatrix {
       for (int64_t r = 0; r < rows; ++r) bias.push_back(uniform(random));
       m.bias = bias.data();
     }
+  }
+  void interleave() {
+    swiftlet::interleave(matrix, memory.data());
+    matrix.interleaved = true;
   }
   RandomMatrix(RandomMatrix&&) = default;  // vectors keep their data where it is
   RandomMatrix& operator=(RandomMatrix&&) = default;

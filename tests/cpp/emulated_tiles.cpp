@@ -1,11 +1,18 @@
-// The matmul of processors that multiply tiles where there is only AVX2: tiles of 8 rows, in plain loops.
+// The matmul of processors that multiply tiles where there is only AVX2: the unit is plain loops.
 #if defined(__x86_64__)
 #include "tests/cpp/emulated_tiles.h"
 
+#include "backend/cpu/codec.h"
 #include "backend/cpu/integer_tiles.h"
+#include "backend/cpu/integer_x86.h"
 
 namespace swiftlet::test {
 namespace {
+
+struct Lanes : Avx2Lanes {
+  static F load(const float* values) { return _mm256_loadu_ps(values); }
+  static V whole(V high, V low) { return _mm256_add_epi32(_mm256_slli_epi32(high, 8), low); }
+};
 
 thread_local int tile_tokens = 0;
 
@@ -13,30 +20,36 @@ struct Emulated {
   explicit Emulated(int tokens) { tile_tokens = tokens; }
   ~Emulated() { tile_tokens = 0; }
 
-  // sums[t][r] = sum of x[t][c] * codes[c / 4][r][c % 4], of which x is signed and codes are not
-  static void dot(const int8_t* x, int64_t stride, const ByteColumns::Panel& panel, int32_t (*sums)[8]) {
-    uint8_t codes[16][8][4];
-    std::memcpy(codes, panel.words, sizeof(codes));
-    for (int t = 0; t < tile_tokens; ++t)
-      for (int r = 0; r < 8; ++r) {
-        sums[t][r] = 0;
-        for (int c = 0; c < kBlock; ++c) sums[t][r] += x[t * stride + c] * codes[c / 4][r][c % 4];
+  static void unpack(const std::byte* codes, TilePanel& panel) {
+    for (int r = 0; r < kSetRows; ++r)
+      for (int c = 0; c < kBlockColumns; ++c) {
+        const std::byte* word = codes + (c / 8 * kSetRows + r) * 4;
+        const int at = c % 2 * kBlockColumns / 2 + c / 2;  // even columns first
+        panel.words[at / 4][r][at % 4] = uint8_t(code_at(word, 4, c % 8));
       }
   }
-  static void multiply(const ByteColumns::Block* x, int64_t stride, const ByteColumns::Panel* panels,
-                       TileSums<ByteColumns>& sums) {
-    for (int v = 0; v < kTileVectors; ++v) {
-      dot(x->high, stride, panels[v], sums.high[v]);
-      dot(x->low, stride, panels[v], sums.low[v]);
+
+  // sums[t][r] = sum of x[t][c] * codes[c / 4][r][c % 4], of which x is signed and codes are not
+  static void dot(const int8_t* x, int64_t stride, const TilePanel& panel, int32_t (*sums)[kSetRows]) {
+    for (int t = 0; t < tile_tokens; ++t)
+      for (int r = 0; r < kSetRows; ++r) {
+        sums[t][r] = 0;
+        for (int c = 0; c < kBlockColumns; ++c) sums[t][r] += x[t * stride + c] * panel.words[c / 4][r][c % 4];
+      }
+  }
+  static void multiply(const PackedBlock* x, int64_t stride, const TilePanel* panels, TileSums& sums) {
+    for (int s = 0; s < kTileSets; ++s) {
+      dot(x->high, stride, panels[s], sums.high[s]);
+      dot(x->low, stride, panels[s], sums.low[s]);
     }
   }
 };
 
 }  // namespace
 
-void matmul_emulated_tiles(const Matrix& w, const float* x, int64_t x_stride, int tokens, float* y, int64_t y_stride,
-                           int64_t row_begin, int64_t row_end) {
-  TileKernel<ByteColumns, Emulated>(w).run(x, x_stride, tokens, y, y_stride, row_begin, row_end);
+void integer_matmul_emulated_tiles(const Matrix& w, const std::byte* x, int tokens, float* y, int64_t y_stride,
+                                   int64_t row_begin, int64_t row_end) {
+  TileKernel<Lanes, Emulated>(w, x).run(tokens, y, y_stride, row_begin, row_end);
 }
 
 }  // namespace swiftlet::test

@@ -8,7 +8,6 @@ namespace swiftlet::test {
 namespace {
 
 struct Emulated {
-  static constexpr int kTokens = 4;
   static __m256i add(__m256i sum, __m256i codes, __m256i x) {
     const __m256i even = _mm256_madd_epi16(_mm256_and_si256(codes, _mm256_set1_epi16(0xff)),
                                            _mm256_srai_epi16(_mm256_slli_epi16(x, 8), 8));
@@ -19,9 +18,9 @@ struct Emulated {
 
 }  // namespace
 
-void matmul_emulated_vnni(const Matrix& w, const float* x, int64_t x_stride, int tokens, float* y, int64_t y_stride,
-                          int64_t row_begin, int64_t row_end) {
-  IntegerKernel<VnniBytes<Emulated>>(w).run(x, x_stride, tokens, y, y_stride, row_begin, row_end);
+void integer_matmul_emulated_vnni(const Matrix& w, const std::byte* x, int tokens, float* y, int64_t y_stride,
+                                  int64_t row_begin, int64_t row_end) {
+  IntegerKernel<VnniBytes<Emulated>>(w, x).run(tokens, y, y_stride, row_begin, row_end);
 }
 
 }  // namespace swiftlet::test

@@ -1,11 +1,11 @@
 #pragma once
 
-#include "backend/cpu/matmul.h"
+#include "backend/cpu/integers.h"
 
 namespace swiftlet::test {
 
-// On x86-64; needs AVX2. Matrices of integer_kernel.h only.
-void matmul_emulated_vnni(const Matrix& w, const float* x, int64_t x_stride, int tokens, float* y, int64_t y_stride,
-                          int64_t row_begin, int64_t row_end);
+// On x86-64; needs AVX2. x as pack_avx2 leaves it.
+void integer_matmul_emulated_vnni(const Matrix& w, const std::byte* x, int tokens, float* y, int64_t y_stride,
+                                  int64_t row_begin, int64_t row_end);
 
 }  // namespace swiftlet::test

@@ -9,6 +9,7 @@
 
 #include "backend/cpu/blocks.h"
 #include "backend/cpu/cpu_backend.h"
+#include "backend/cpu/isa.h"
 #include "tensors.h"
 
 namespace swiftlet {

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "backend/cpu/blocks.h"
+#include "backend/cpu/isa.h"
 #include "random_layer.h"
 #include "temp_folder.h"
 #include "tensors.h"

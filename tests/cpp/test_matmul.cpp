@@ -29,15 +29,24 @@ constexpr double kTolerance = 2e-6;
 // The same where x counts with 16 bits.
 constexpr double kIntegerTolerance = 1.6e-5;
 
-bool in_integers(const std::string& isa, const Matrix& w) {
-  const bool floats = isa == "reference" || isa == "avx512" || isa == "neon";
-  return !floats && w.codec == Codec::Affine && w.bits == 4 && w.group_size % 64 == 0;
+bool in_integers(const CpuOps& ops, const Matrix& w) {
+  return ops.integers.pack && w.codec == Codec::Affine && w.bits == 4 && w.group_size % 64 == 0;
+}
+
+// As the blocks multiply.
+void multiply(const CpuOps& ops, const Matrix& w, const float* x, int64_t x_stride, int tokens, float* y,
+              int64_t y_stride, int64_t begin, int64_t end) {
+  if (!in_integers(ops, w)) return ops.matmul(w, x, x_stride, tokens, y, y_stride, begin, end);
+  std::vector<std::byte> packed(size_t(tokens * packed_bytes(w.cols)));
+  for (int t = 0; t < tokens; ++t)
+    ops.integers.pack(x + t * x_stride, w.cols, packed.data() + t * packed_bytes(w.cols));
+  ops.integers.matmul(w, packed.data(), tokens, y, y_stride, begin, end);
 }
 
 // y [tokens, rows] of all rows
-std::vector<float> multiply(MatmulFn matmul, const Matrix& w, const float* x, int tokens) {
+std::vector<float> multiply(const CpuOps& ops, const Matrix& w, const float* x, int tokens) {
   std::vector<float> y(size_t(tokens * w.rows), std::numeric_limits<float>::quiet_NaN());
-  matmul(w, x, w.cols, tokens, y.data(), w.rows, 0, w.rows);
+  multiply(ops, w, x, w.cols, tokens, y.data(), w.rows, 0, w.rows);
   return y;
 }
 
@@ -75,7 +84,7 @@ TEST_CASE("single codes") {
 
 TEST_CASE("every kernel agrees with the dequantized matrix in double") {
   for (const std::string& isa : cpu_isas()) {
-    const MatmulFn matmul = matmul_for(isa);
+    const CpuOps& ops = ops_for(isa);
     double worst = 0, worst_integer = 0;
     for (const Format& f : all_formats()) {
       CAPTURE(isa);
@@ -86,9 +95,9 @@ TEST_CASE("every kernel agrees with the dequantized matrix in double") {
         const RandomMatrix w(f, rows, cols, cols % 2 == 0);
         for (const int tokens : {1, 4}) {
           const std::vector<float> x = random_floats(size_t(tokens * cols), uint32_t(cols));
-          const std::vector<float> y = multiply(matmul, w.matrix, x.data(), tokens);
+          const std::vector<float> y = multiply(ops, w.matrix, x.data(), tokens);
           const double error = worst_error(w.matrix, x.data(), cols, tokens, y.data(), rows);
-          const bool integers = in_integers(isa, w.matrix);
+          const bool integers = in_integers(ops, w.matrix);
           CHECK(error < (integers ? kIntegerTolerance : kTolerance));
           (integers ? worst_integer : worst) = std::max(integers ? worst_integer : worst, error);
         }
@@ -121,7 +130,7 @@ TEST_CASE("every code of every width is decoded exactly") {
         for (int i = 0; i < 256; ++i) w.memory[m.weight_offset + size_t(i)] = std::byte(i);
       std::vector<float> identity(size_t(cols * cols));
       for (int64_t c = 0; c < cols; ++c) identity[size_t(c * cols + c)] = 1;
-      CHECK(multiply(matmul_for(isa), m, identity.data(), int(cols)) == dequantize(m, 0));
+      CHECK(multiply(ops_for(isa), m, identity.data(), int(cols)) == dequantize(m, 0));
     }
   }
 }
@@ -182,8 +191,8 @@ TEST_CASE("mlx computes the same") {
     for (const float v : y) largest = std::max(largest, std::abs(v));
     for (const std::string& isa : cpu_isas()) {
       CAPTURE(isa);
-      const std::vector<float> ours = multiply(matmul_for(isa), w, x.data(), tokens);
-      const float tolerance = in_integers(isa, w) ? 4e-5f : 1e-5f;
+      const std::vector<float> ours = multiply(ops_for(isa), w, x.data(), tokens);
+      const float tolerance = in_integers(ops_for(isa), w) ? 4e-5f : 1e-5f;
       for (size_t i = 0; i < y.size(); ++i) CHECK(std::abs(ours[i] - y[i]) <= tolerance * largest);
     }
     ++cases;
@@ -193,7 +202,7 @@ TEST_CASE("mlx computes the same") {
 
 TEST_CASE("an element has the same bits in any company") {
   for (const std::string& isa : cpu_isas()) {
-    const MatmulFn matmul = matmul_for(isa);
+    const CpuOps& ops = ops_for(isa);
     for (const Format& f : all_formats()) {
       CAPTURE(isa);
       CAPTURE(name_of(f));
@@ -203,12 +212,12 @@ TEST_CASE("an element has the same bits in any company") {
       const std::vector<float> x = random_floats(size_t(most * cols), 1);
       std::vector<float> alone;
       for (int t = 0; t < most; ++t) {
-        const std::vector<float> y = multiply(matmul, w.matrix, x.data() + t * cols, 1);
+        const std::vector<float> y = multiply(ops, w.matrix, x.data() + t * cols, 1);
         alone.insert(alone.end(), y.begin(), y.end());
       }
       for (const int tokens : {2, 3, 4, 5, 6, 7, 8, 49, 64}) {
         CAPTURE(tokens);
-        const std::vector<float> y = multiply(matmul, w.matrix, x.data(), tokens);
+        const std::vector<float> y = multiply(ops, w.matrix, x.data(), tokens);
         CHECK(std::equal(y.begin(), y.end(), alone.begin(), same_bits));
       }
       // Some rows only, with strides: nothing else is written.
@@ -218,7 +227,7 @@ TEST_CASE("an element has the same bits in any company") {
       for (int t = 0; t < tokens; ++t) std::copy_n(x.data() + t * cols, cols, apart.data() + t * x_stride);
       for (const auto& [begin, end] : {std::pair<int64_t, int64_t>{0, 1}, {1, 4}, {2, 11}, {10, 11}, {5, 5}}) {
         std::vector<float> y(size_t(tokens * y_stride), -7);
-        matmul(w.matrix, apart.data(), x_stride, tokens, y.data(), y_stride, begin, end);
+        multiply(ops, w.matrix, apart.data(), x_stride, tokens, y.data(), y_stride, begin, end);
         bool same = true;
         for (int64_t i = 0; i < tokens * y_stride; ++i) {
           const int64_t t = i / y_stride, r = i % y_stride;
@@ -237,29 +246,87 @@ TEST_CASE("VNNI and AMX give the bits of AVX2") {
   for (const int group_size : {64, 128})
     for (const DType dtype : {DType::BF16, DType::F16, DType::F32})
       for (const int64_t cols : {64, 128, 640, 2048 + 128})
-        for (const int64_t rows : {1, 7, 16, 19}) {
+        for (const int64_t rows : {1, 7, 16, 19, 32, 50}) {
           if (cols % group_size) continue;
-          const RandomMatrix w({Codec::Affine, dtype, 4, group_size}, rows, cols, true);
-          for (const int tokens : {1, 2, 3, 4, 7, 16, 17, 41, 70}) {
+          RandomMatrix w({Codec::Affine, dtype, 4, group_size}, rows, cols, true);
+          if (rows > 19) w.interleave();
+          for (const int tokens : {1, 2, 3, 4, 7, 16, 17, 41, 150}) {
             CAPTURE(group_size);
             CAPTURE(int(dtype));
             CAPTURE(cols);
             CAPTURE(rows);
             CAPTURE(tokens);
             const std::vector<float> x = random_floats(size_t(tokens * cols), 1);
-            const std::vector<float> expected = multiply(matmul_avx2, w.matrix, x.data(), tokens);
-            const auto same = [&](MatmulFn matmul) {
-              const std::vector<float> y = multiply(matmul, w.matrix, x.data(), tokens);
+            const std::vector<float> expected = multiply(avx2_ops, w.matrix, x.data(), tokens);
+            const auto same = [&](IntegerMatmulFn matmul) {
+              CpuOps other = avx2_ops;
+              other.integers.matmul = matmul;
+              const std::vector<float> y = multiply(other, w.matrix, x.data(), tokens);
               return std::equal(y.begin(), y.end(), expected.begin(), same_bits);
             };
-            CHECK(same(matmul_emulated_vnni));
-            CHECK(same(matmul_emulated_tiles));
+            CHECK(same(integer_matmul_emulated_vnni));
+            CHECK(same(integer_matmul_emulated_tiles));
             for (const std::string& isa : isas)
-              if (isa.ends_with("vnni") || isa == "amx") CHECK(same(matmul_for(isa)));
+              if (isa.ends_with("vnni") || isa == "amx") CHECK(same(ops_for(isa).integers.matmul));
           }
         }
 }
 #endif
+
+TEST_CASE("rows lie interleaved as interleave.h says") {
+  for (const DType dtype : {DType::BF16, DType::F32}) {
+    const int64_t rows = 37, cols = 192;
+    const RandomMatrix stored({Codec::Affine, dtype, 4, 64}, rows, cols);
+    RandomMatrix w({Codec::Affine, dtype, 4, 64}, rows, cols);
+    w.interleave();
+    const Matrix& m = w.matrix;
+    const size_t element = size_of(dtype);
+    const auto check = [&](uint64_t offset, uint64_t row_bytes, size_t size) {
+      std::vector<std::byte> row(row_bytes);
+      for (int64_t r = 0; r < rows; ++r) {
+        const std::byte* expected = stored.memory.data() + offset + uint64_t(r) * row_bytes;
+        const int64_t set = r / 16 * 16;
+        for (uint64_t k = 0; k < row_bytes / size; ++k) {
+          const uint64_t at = set + 16 > rows ? uint64_t(r) * row_bytes + k * size
+                                              : uint64_t(set) * row_bytes + (k * 16 + uint64_t(r - set)) * size;
+          CHECK(std::memcmp(w.memory.data() + offset + at, expected + k * size, size) == 0);
+        }
+        copy_row(m.base + offset, rows, r, int64_t(row_bytes), size, row.data());
+        CHECK(std::memcmp(row.data(), expected, row_bytes) == 0);
+      }
+    };
+    check(m.weight_offset, m.weight_row_bytes(), 4);
+    check(m.scales_offset, m.scale_row_bytes(), element);
+    check(m.biases_offset, m.scale_row_bytes(), element);
+  }
+}
+
+TEST_CASE("an interleaved matrix gives the same bits") {
+  for (const std::string& isa : cpu_isas()) {
+    const CpuOps& ops = ops_for(isa);
+    for (const Format& f : all_formats()) {
+      const int64_t rows = 69, cols = 5 * 128;
+      RandomMatrix w(f, rows, cols, true);
+      if (!in_integers(ops, w.matrix)) continue;
+      CAPTURE(isa);
+      CAPTURE(name_of(f));
+      const std::vector<float> x = random_floats(size_t(40 * cols), 1);
+      std::vector<std::vector<float>> expected;
+      for (const int tokens : {1, 3, 40}) expected.push_back(multiply(ops, w.matrix, x.data(), tokens));
+      CHECK(worst_error(w.matrix, x.data(), cols, 40, expected[2].data(), rows) < kIntegerTolerance);
+      w.interleave();
+      for (size_t i = 0; const int tokens : {1, 3, 40}) {
+        const std::vector<float> y = multiply(ops, w.matrix, x.data(), tokens);
+        CHECK(std::equal(y.begin(), y.end(), expected[i].begin(), same_bits));
+        // Pieces that begin and end inside of sets.
+        std::vector<float> pieces(y.size(), -7);
+        for (const auto& [begin, end] : {std::pair<int64_t, int64_t>{0, 5}, {5, 16}, {16, 47}, {47, 69}})
+          multiply(ops, w.matrix, x.data(), cols, tokens, pieces.data(), rows, begin, end);
+        CHECK(std::equal(pieces.begin(), pieces.end(), expected[i++].begin(), same_bits));
+      }
+    }
+  }
+}
 
 TEST_CASE("x of any size counts alike") {
   const RandomMatrix w({Codec::Affine, DType::BF16, 4, 64}, 3, 128);
@@ -269,7 +336,7 @@ TEST_CASE("x of any size counts alike") {
       CAPTURE(size);
       std::vector<float> x = random_floats(128, 1);
       for (float& value : x) value *= size;
-      const std::vector<float> y = multiply(matmul_for(isa), w.matrix, x.data(), 1);
+      const std::vector<float> y = multiply(ops_for(isa), w.matrix, x.data(), 1);
       CHECK(worst_error(w.matrix, x.data(), 128, 1, y.data(), 3) < kIntegerTolerance);
     }
 }
@@ -280,13 +347,13 @@ TEST_CASE("threads do not change a bit") {
   const int tokens = 7;
   const std::vector<float> x = random_floats(size_t(tokens * 512), 1);
   for (const std::string& isa : cpu_isas()) {
-    const MatmulFn matmul = matmul_for(isa);
-    const std::vector<float> expected = multiply(matmul, w.matrix, x.data(), tokens);
+    const CpuOps& ops = ops_for(isa);
+    const std::vector<float> expected = multiply(ops, w.matrix, x.data(), tokens);
     for (const int threads : {1, 2, 3, 7}) {
       ThreadPool pool(threads);
       std::vector<float> y(expected.size());
       pool.parallel_for(203, 1, [&](int64_t begin, int64_t end) {
-        matmul(w.matrix, x.data(), 512, tokens, y.data(), 203, begin, end);
+        multiply(ops, w.matrix, x.data(), 512, tokens, y.data(), 203, begin, end);
       });
       CHECK(std::equal(y.begin(), y.end(), expected.begin(), same_bits));
     }
@@ -296,7 +363,7 @@ TEST_CASE("threads do not change a bit") {
 TEST_CASE("NaN and infinity come out of their own token and row, and of no other") {
   const float kNan = std::numeric_limits<float>::quiet_NaN(), kInf = std::numeric_limits<float>::infinity();
   for (const std::string& isa : cpu_isas()) {
-    const MatmulFn matmul = matmul_for(isa);
+    const CpuOps& ops = ops_for(isa);
     for (const Format& f : all_formats()) {
       CAPTURE(isa);
       CAPTURE(name_of(f));
@@ -306,7 +373,7 @@ TEST_CASE("NaN and infinity come out of their own token and row, and of no other
       for (const float bad : {kNan, kInf, -kInf}) {
         std::vector<float> x = random_floats(size_t(tokens * cols), 1);
         x[size_t(2 * cols + cols - 1)] = bad;
-        const std::vector<float> y = multiply(matmul, w.matrix, x.data(), tokens);
+        const std::vector<float> y = multiply(ops, w.matrix, x.data(), tokens);
         for (int64_t i = 0; i < tokens * rows; ++i) CHECK(std::isfinite(y[size_t(i)]) == (i / rows != 2));
       }
       if (f.codec != Codec::Plain && f.codec != Codec::Affine) continue;
@@ -316,7 +383,7 @@ TEST_CASE("NaN and infinity come out of their own token and row, and of no other
       const uint64_t place = (plain ? w.matrix.weight_offset : w.matrix.scales_offset) + 3 * row_bytes;
       put_float(w.memory.data() + place, f.dtype, kNan);
       const std::vector<float> x = random_floats(size_t(tokens * cols), 1);
-      const std::vector<float> y = multiply(matmul, w.matrix, x.data(), tokens);
+      const std::vector<float> y = multiply(ops, w.matrix, x.data(), tokens);
       for (int64_t i = 0; i < tokens * rows; ++i) CHECK(std::isfinite(y[size_t(i)]) == (i % rows != 3));
     }
   }
@@ -324,7 +391,7 @@ TEST_CASE("NaN and infinity come out of their own token and row, and of no other
 
 TEST_CASE("instruction sets are chosen by name") {
   CHECK(cpu_isas().back() == "reference");
-  CHECK((matmul_for("reference") == matmul_reference));
-  CHECK((matmul_for("auto") == matmul_for(cpu_isas().front())));
-  CHECK_THROWS_WITH_AS(matmul_for("mmx"), doctest::Contains("choose one of: auto, "), Error);
+  CHECK(&ops_for("reference") == &reference_ops);
+  CHECK(&ops_for("auto") == &ops_for(cpu_isas().front()));
+  CHECK_THROWS_WITH_AS(ops_for("mmx"), doctest::Contains("choose one of: auto, "), Error);
 }

@@ -39,7 +39,7 @@ struct Projection {
   int64_t y_stride;
 };
 
-constexpr int64_t kRowGrain = 64;  // rows of a matrix that one thread takes at a time, at least
+constexpr int64_t kRowGrain = 16;  // rows of a matrix that one thread takes at a time, at least
 
 // Tokens of `cols` columns as products take them: floats, `stride` apart, and the same packed, where it was asked for.
 struct Activations {

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "backend/cpu/cpu_backend.h"
 #include "backend/cpu/cpu_ops.h"
 
 namespace swiftlet {

@@ -16,12 +16,12 @@ namespace swiftlet {
 namespace {
 
 constexpr uint32_t kOpen = 1u << 31;
-constexpr int64_t kPiecesPerThread = 4;  // evens out threads of different speed
+constexpr int64_t kPiecesPerThread = 16;  // evens out threads of different speed
 
 // The loops of one token follow each other sooner than a sleeping thread can be woken. While they do, threads look for
 // the next loop for as long as this before they sleep.
 using Clock = std::chrono::steady_clock;
-constexpr Clock::duration kLook = std::chrono::microseconds(10);
+constexpr Clock::duration kLook = std::chrono::microseconds(50);
 
 thread_local bool inside_loop = false;  // this thread runs a piece: loops it starts run on it alone
 
