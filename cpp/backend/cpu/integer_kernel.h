@@ -104,11 +104,7 @@ class IntegerKernel {
   template <int T>
   [[gnu::noinline]] void tile(const RowSet& rows, int token, float (*values)[kSetRows]) const {
     const PackedBlock* x[T];
-    const PackedSteps* steps[T];
-    for (int t = 0; t < T; ++t) {
-      x[t] = reinterpret_cast<const PackedBlock*>(x_ + (token + t) * packed_bytes(w_.cols));
-      steps[t] = reinterpret_cast<const PackedSteps*>(x[t] + blocks_);
-    }
+    for (int t = 0; t < T; ++t) x[t] = reinterpret_cast<const PackedBlock*>(x_ + (token + t) * packed_bytes(w_.cols));
     const int64_t per_group = w_.group_size / kBlockColumns, size = int64_t(size_of(w_.dtype));
     typename I::F total[T][kVectors];
     for (int t = 0; t < T; ++t)
@@ -119,10 +115,15 @@ class IntegerKernel {
       typename I::V sums[T][kVectors];
       I::template dot<T>(codes, x, sums);
       const int64_t group = (per_group == 1 ? b : b / per_group) * kSetRows * size;
+      // From a block to its steps: the same for all tokens, so that they need no registers of their own.
+      const int64_t to_steps = (blocks_ - b) * int64_t(sizeof(PackedBlock)) + b * int64_t(sizeof(PackedSteps));
       for (int v = 0; v < kVectors; ++v) {
         const auto scale = I::load_as(w_.dtype, rows.scales + group + v * kLanes * size);
         const auto offset = I::load_as(w_.dtype, rows.biases + group + v * kLanes * size);
-        for (int t = 0; t < T; ++t) total[t][v] = join<I>(total[t][v], sums[t][v], steps[t][b], scale, offset);
+        for (int t = 0; t < T; ++t) {
+          const auto* at = reinterpret_cast<const std::byte*>(x[t]) + to_steps;
+          total[t][v] = join<I>(total[t][v], sums[t][v], *reinterpret_cast<const PackedSteps*>(at), scale, offset);
+        }
       }
       for (int t = 0; t < T; ++t) ++x[t];
     }

@@ -95,24 +95,29 @@ class TileKernel {
     const int64_t per_group = w_.group_size / kBlockColumns, size = int64_t(size_of(w_.dtype));
     const int64_t stride = packed_bytes(w_.cols);
     const PackedBlock* x = x_at(start) + first;
+    const auto* steps = reinterpret_cast<const std::byte*>(x_at(start + done) + blocks_);
     TileSums sums[2];  // the unit fills one while the other is joined
     Tiles::multiply(x, stride, panels[0], sums[0]);
     for (int b = 0; b < blocks; ++b) {
       if (b + 1 < blocks) Tiles::multiply(x + b + 1, stride, panels[b + 1], sums[(b + 1) % 2]);
       const TileSums& block = sums[b % 2];
       const int64_t group = (first + b) / per_group * kSetRows * size;
+      typename I::F scale[kTileSets][kVectors], offset[kTileSets][kVectors];
       for (int s = 0; s < kTileSets; ++s)
         for (int v = 0; v < kVectors; ++v) {
-          const auto scale = I::load_as(w_.dtype, rows[s].scales + group + v * kLanes * size);
-          const auto offset = I::load_as(w_.dtype, rows[s].biases + group + v * kLanes * size);
-          for (int t = 0; t < count; ++t) {
-            const auto* steps = reinterpret_cast<const PackedSteps*>(x_at(start + done + t) + blocks_);
+          scale[s][v] = I::load_as(w_.dtype, rows[s].scales + group + v * kLanes * size);
+          offset[s][v] = I::load_as(w_.dtype, rows[s].biases + group + v * kLanes * size);
+        }
+      const std::byte* of_token = steps + (first + b) * int64_t(sizeof(PackedSteps));
+      for (int t = 0; t < count; ++t, of_token += stride)
+        for (int s = 0; s < kTileSets; ++s)
+          for (int v = 0; v < kVectors; ++v) {
             const auto sum = I::whole(I::load_bytes(block.high[s][done + t] + v * kLanes),
                                       I::load_bytes(block.low[s][done + t] + v * kLanes));
             float* total = totals[t][s] + v * kLanes;
-            I::store(total, join<I>(I::load(total), sum, steps[first + b], scale, offset));
+            I::store(total, join<I>(I::load(total), sum, *reinterpret_cast<const PackedSteps*>(of_token), scale[s][v],
+                                    offset[s][v]));
           }
-        }
     }
   }
 };
