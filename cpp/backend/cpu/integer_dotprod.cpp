@@ -7,7 +7,6 @@
 #include <limits>
 #include <type_traits>
 
-#include "backend/cpu/codec.h"
 #include "backend/cpu/integer_kernel.h"
 
 namespace swiftlet {
@@ -43,19 +42,18 @@ struct DotProd {
     V high[T][4], low[T][4];
     for (int t = 0; t < T; ++t)
       for (int v = 0; v < 4; ++v) high[t][v] = low[t][v] = vdupq_n_s32(0);
-    for (int quarter = 0; quarter < kBlockColumns / 4;
-         quarter += 16) {  // even (odd) columns, as many as a register holds
+    for (int first = 0; first < kBlockColumns / 2; first += 16) {  // even (odd) columns, as many as a register holds
       int8x16_t high_even[T], high_odd[T], low_even[T], low_odd[T];
       for (int t = 0; t < T; ++t) {
-        high_even[t] = vld1q_s8(x[t]->high + quarter);
-        high_odd[t] = vld1q_s8(x[t]->high + kBlockColumns / 2 + quarter);
-        low_even[t] = vld1q_s8(x[t]->low + quarter);
-        low_odd[t] = vld1q_s8(x[t]->low + kBlockColumns / 2 + quarter);
+        high_even[t] = vld1q_s8(x[t]->high + first);
+        high_odd[t] = vld1q_s8(x[t]->high + kBlockColumns / 2 + first);
+        low_even[t] = vld1q_s8(x[t]->low + first);
+        low_odd[t] = vld1q_s8(x[t]->low + kBlockColumns / 2 + first);
       }
       const auto add = [&](auto word) __attribute__((always_inline)) {
         for (int v = 0; v < 4; ++v) {
           const uint8x16_t codes =
-              vld1q_u8(reinterpret_cast<const uint8_t*>(words) + 16 * quarter + 64 * word.value + 16 * v);
+              vld1q_u8(reinterpret_cast<const uint8_t*>(words) + 16 * first + 64 * word.value + 16 * v);
           const int8x16_t even = vreinterpretq_s8_u8(vandq_u8(codes, vdupq_n_u8(0x0f)));
           const int8x16_t odd = vreinterpretq_s8_u8(vshrq_n_u8(codes, 4));
           for (int t = 0; t < T; ++t) {
