@@ -39,7 +39,8 @@ struct Projection {
   int64_t y_stride;
 };
 
-constexpr int64_t kRowGrain = 16;  // rows of a matrix that one thread takes at a time, at least
+constexpr int64_t kRowGrain = 16;        // rows of a matrix that one thread takes at a time, at least
+constexpr int64_t kFloatRowGrain = 512;  // and at most, where each piece packs its tokens anew
 
 // Tokens of `cols` columns as products take them: floats, `stride` apart, and the same packed, where it was asked for.
 struct Activations {
@@ -57,6 +58,14 @@ inline bool in_integers(const Cpu& cpu, const Matrix& w) { return cpu.ops.intege
 
 // Tokens of `cols` columns; packed in scratch.packed, where products will need that, until the next call.
 Activations activations(Cpu& cpu, bool packed, const float* x, int64_t cols, int64_t stride, int tokens);
+
+// Rows of a piece of a loop over all rows of matrices that these tokens are multiplied with. Products in floats pack
+// more than a few tokens for each piece, so their pieces are as long as leaves every thread some.
+inline int64_t row_grain(const Cpu& cpu, const Activations& x, int64_t rows) {
+  if (x.tokens <= 2) return kRowGrain;
+  if (x.packed) return 2 * kRowGrain;  // AMX takes two sets of rows at a time
+  return std::clamp(rows / (4 * cpu.pool.threads()) / kRowGrain * kRowGrain, kRowGrain, kFloatRowGrain);
+}
 
 // Rows begin .. end - 1 of y[t] = W x[t], on this thread.
 inline void multiply(const Cpu& cpu, const Matrix& w, const Activations& x, float* y, int64_t y_stride, int64_t begin,

@@ -31,7 +31,8 @@ void run_tiles(Cpu& cpu, const MlpWeights& expert, std::span<const ExpertTile> t
 
   const bool packed = in_integers(cpu, expert.gate_proj) || in_integers(cpu, expert.up_proj);
   const Activations in = activations(cpu, packed, s.expert.in, hidden, hidden, int(rows));
-  parallel(cpu, int64_t(tiles.size()) * intermediate, kRowGrain, [&](int64_t begin, int64_t end) {
+  const int64_t all_rows = int64_t(tiles.size()) * intermediate;
+  parallel(cpu, all_rows, row_grain(cpu, in, all_rows), [&](int64_t begin, int64_t end) {
     while (begin < end) {
       const ExpertTile& tile = tiles[size_t(begin / intermediate)];
       const int64_t first = begin % intermediate, last = std::min(first + end - begin, intermediate);
@@ -43,7 +44,7 @@ void run_tiles(Cpu& cpu, const MlpWeights& expert, std::span<const ExpertTile> t
 
   const Activations gate =
       activations(cpu, in_integers(cpu, expert.down_proj), s.expert.gate, intermediate, intermediate, int(rows));
-  parallel(cpu, hidden, kRowGrain, [&](int64_t begin, int64_t end) {
+  parallel(cpu, hidden, row_grain(cpu, gate, hidden), [&](int64_t begin, int64_t end) {
     for (const ExpertTile& tile : tiles) {
       float* out = s.expert.out + tile.row * hidden;
       multiply(cpu, expert.down_proj.at(tile.slot), gate.part(tile.row, int(tile.tokens.size())), out, hidden, begin,

@@ -62,6 +62,10 @@ template <class I>
 
 // The rows of set `first` .. that lie in begin .. end - 1, of a token.
 inline void store_rows(const Matrix& w, const float* values, int64_t first, int64_t begin, int64_t end, float* y) {
+  if (!w.bias && begin <= first && first + kSetRows <= end) {
+    std::memcpy(y + first, values, kSetRows * sizeof(float));
+    return;
+  }
   for (int64_t row = std::max(first, begin); row < std::min(first + kSetRows, end); ++row)
     y[row] = values[row - first] + (w.bias ? w.bias[row] : 0.f);
 }

@@ -18,7 +18,7 @@ namespace {
 
 // All rows, for one tile of tokens; the result is scratch.mlp.gate.
 void gate_and_up(Cpu& cpu, const MlpWeights& mlp, const Activations& in) {
-  parallel(cpu, mlp.gate_proj.rows, kRowGrain, [&](int64_t begin, int64_t end) {
+  parallel(cpu, mlp.gate_proj.rows, row_grain(cpu, in, mlp.gate_proj.rows), [&](int64_t begin, int64_t end) {
     gate_and_up(cpu, mlp, in, cpu.scratch.mlp.gate, cpu.scratch.mlp.up, begin, end);
   });
 }
@@ -52,7 +52,7 @@ void shared_expert(Cpu& cpu, const MoeWeights& weights, int tokens) {
     multiply(cpu, weights.shared_expert_gate, h, s.mlp.shared_gate, 1, 0, 1);
     for (int t = 0; t < count; ++t) s.mlp.shared_gate[t] = sigmoid(s.mlp.shared_gate[t]);
     const Activations gate = activations(cpu, in_integers(cpu, down), s.mlp.gate, down.cols, down.cols, count);
-    parallel(cpu, hidden, kRowGrain, [&](int64_t first, int64_t last) {
+    parallel(cpu, hidden, row_grain(cpu, gate, hidden), [&](int64_t first, int64_t last) {
       multiply(cpu, down, gate, y, hidden, first, last);
       for (int t = 0; t < count; ++t)
         for (int64_t i = first; i < last; ++i) y[t * hidden + i] *= s.mlp.shared_gate[t];

@@ -28,7 +28,7 @@ void project(Cpu& cpu, std::initializer_list<Projection> projections, const floa
     packed |= in_integers(cpu, *p.weight);
   }
   const Activations in = activations(cpu, packed, x, cols, x_stride, tokens);
-  parallel(cpu, rows, kRowGrain, [&](int64_t begin, int64_t end) {
+  parallel(cpu, rows, row_grain(cpu, in, rows), [&](int64_t begin, int64_t end) {
     int64_t first = 0;  // row of the loop where this matrix begins
     for (const Projection& p : projections) {
       const int64_t lo = std::max<int64_t>(begin - first, 0), hi = std::min(end - first, p.weight->rows);
@@ -42,7 +42,7 @@ void project_and_add(Cpu& cpu, const Matrix& weight, const float* from, int64_t 
   const Activations in = activations(cpu, in_integers(cpu, weight), from, weight.cols, stride, tokens);
   const int64_t hidden = cpu.config.hidden_size;
   float* sum = cpu.scratch.sum;
-  parallel(cpu, weight.rows, kRowGrain, [&](int64_t begin, int64_t end) {
+  parallel(cpu, weight.rows, row_grain(cpu, in, weight.rows), [&](int64_t begin, int64_t end) {
     multiply(cpu, weight, in, sum, hidden, begin, end);
     for (int t = 0; t < tokens; ++t)
       for (int64_t i = begin; i < end; ++i) x[t * hidden + i] += sum[t * hidden + i];
