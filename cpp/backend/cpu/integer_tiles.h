@@ -89,53 +89,36 @@ class TileKernel {
     }
   }
 
-  // Joins tokens done .. done + count - 1 of the tile that begins with token `start`, two blocks at a time.
+  // Joins tokens done .. done + count - 1 of the tile that begins with token `start`.
   [[gnu::noinline]] void tile(const RowSet* rows, int start, int done, int count, int64_t first, int blocks,
                               const TilePanel (*panels)[kTileSets], Totals totals) const {
+    const int64_t per_group = w_.group_size / kBlockColumns, size = int64_t(size_of(w_.dtype));
     const int64_t stride = packed_bytes(w_.cols);
     const PackedBlock* x = x_at(start) + first;
     const auto* steps = reinterpret_cast<const std::byte*>(x_at(start + done) + blocks_);
-    TileSums sums[2][2];  // the unit fills two while two others are joined
-    const auto fill = [&](int b) {
-      for (int i = b; i < std::min(b + 2, blocks); ++i)
-        Tiles::multiply(x + i, stride, panels[i], sums[b / 2 % 2][i - b]);
-    };
-    fill(0);
-    for (int b = 0; b < blocks; b += 2) {
-      fill(b + 2);
-      const auto* of_blocks = steps + (first + b) * int64_t(sizeof(PackedSteps));
-      if (b + 1 < blocks)
-        join_blocks<2>(rows, first + b, sums[b / 2 % 2], done, count, of_blocks, stride, totals);
-      else
-        join_blocks<1>(rows, first + b, sums[b / 2 % 2], done, count, of_blocks, stride, totals);
-    }
-  }
-
-  // Blocks block .. block + N - 1; their steps lie at `steps`, those of the next token `stride` bytes behind.
-  template <int N>
-  [[gnu::always_inline]] void join_blocks(const RowSet* rows, int64_t block, const TileSums* sums, int done, int count,
-                                          const std::byte* steps, int64_t stride, Totals totals) const {
-    const int64_t per_group = w_.group_size / kBlockColumns, size = int64_t(size_of(w_.dtype));
-    for (int s = 0; s < kTileSets; ++s)
-      for (int v = 0; v < kVectors; ++v) {
-        typename I::F scale[N], offset[N];
-        for (int i = 0; i < N; ++i) {
-          const int64_t at = ((block + i) / per_group * kSetRows + v * kLanes) * size;
-          scale[i] = I::load_as(w_.dtype, rows[s].scales + at);
-          offset[i] = I::load_as(w_.dtype, rows[s].biases + at);
+    TileSums sums[2];  // the unit fills one while the other is joined
+    Tiles::multiply(x, stride, panels[0], sums[0]);
+    for (int b = 0; b < blocks; ++b) {
+      if (b + 1 < blocks) Tiles::multiply(x + b + 1, stride, panels[b + 1], sums[(b + 1) % 2]);
+      const TileSums& block = sums[b % 2];
+      const int64_t group = (first + b) / per_group * kSetRows * size;
+      typename I::F scale[kTileSets][kVectors], offset[kTileSets][kVectors];
+      for (int s = 0; s < kTileSets; ++s)
+        for (int v = 0; v < kVectors; ++v) {
+          scale[s][v] = I::load_as(w_.dtype, rows[s].scales + group + v * kLanes * size);
+          offset[s][v] = I::load_as(w_.dtype, rows[s].biases + group + v * kLanes * size);
         }
-        for (int t = 0; t < count; ++t) {
-          const auto* of_token = reinterpret_cast<const PackedSteps*>(steps + t * stride);
-          float* to = totals[t][s] + v * kLanes;
-          auto total = I::load(to);
-          for (int i = 0; i < N; ++i) {
-            const auto sum = I::whole(I::load_bytes(sums[i].high[s][done + t] + v * kLanes),
-                                      I::load_bytes(sums[i].low[s][done + t] + v * kLanes));
-            total = join<I>(total, sum, of_token[i], scale[i], offset[i]);
+      const std::byte* of_token = steps + (first + b) * int64_t(sizeof(PackedSteps));
+      for (int t = 0; t < count; ++t, of_token += stride)
+        for (int s = 0; s < kTileSets; ++s)
+          for (int v = 0; v < kVectors; ++v) {
+            const auto sum = I::whole(I::load_bytes(block.high[s][done + t] + v * kLanes),
+                                      I::load_bytes(block.low[s][done + t] + v * kLanes));
+            float* total = totals[t][s] + v * kLanes;
+            I::store(total, join<I>(I::load(total), sum, *reinterpret_cast<const PackedSteps*>(of_token), scale[s][v],
+                                    offset[s][v]));
           }
-          I::store(to, total);
-        }
-      }
+    }
   }
 };
 
