@@ -36,7 +36,7 @@ def container(tmp_path_factory: pytest.TempPathFactory) -> Container:
 
 
 def tolerance(info: dict[str, Any], isa: str = "reference") -> float:
-    rounded = isa in ("avx2", "avxvnni", "avx512vnni", "amx", "dotprod")
+    rounded = isa in ("avx2", "avxvnni", "avx512", "avx512vnni", "amx", "dotprod")
     return max(1e-3, 10 * max(info["float32_noise"].values())) * (20 if rounded else 1)
 
 
