@@ -19,8 +19,10 @@ namespace swiftlet::test {
 
 class RandomLayer {
  public:
-  // `bits`: 32 for plain f32 matrices, 4 for affine 4-bit codes in groups of 32.
-  RandomLayer(const ModelConfig& dims, int bits, unsigned seed) : config(dims), bits_(bits), engine_(seed) {
+  // `bits`: 32 for plain f32 matrices, 4 for affine 4-bit codes. Of three matrices one has groups of 32 and two have
+  // groups of 64, if their columns allow it; the seed says which, so that those of one input differ.
+  RandomLayer(const ModelConfig& dims, int bits, unsigned seed)
+      : config(dims), bits_(bits), made_(seed), engine_(seed) {
     const ModelConfig& c = config;
     const int64_t hidden = c.hidden_size;
     delta_net.input_norm = vector(hidden, 1, 0.1f);
@@ -109,7 +111,7 @@ class RandomLayer {
     }
     m.codec = Codec::Affine;
     m.bits = bits_;
-    m.group_size = 32;
+    m.group_size = made_++ % 3 == 0 || cols % 64 ? 32 : 64;
     std::uniform_int_distribution<int> byte(0, 255);
     for (int64_t i = 0; i < rows * cols / 2; ++i) memory.push_back(std::byte(byte(engine_)));
     m.scales_offset = memory.size();
@@ -120,6 +122,7 @@ class RandomLayer {
   }
 
   int bits_;
+  unsigned made_;  // matrices, counted from the seed
   std::mt19937 engine_;
   std::deque<std::vector<std::byte>> kept_, blobs_;
 };
