@@ -67,7 +67,7 @@ inline void store_rows(const Matrix& w, const float* values, int64_t first, int6
     return;
   }
   for (int64_t row = std::max(first, begin); row < std::min(first + kSetRows, end); ++row)
-    y[row] = values[row - first] + (w.bias ? w.bias[row] : 0.f);
+    y[row] = w.bias ? values[row - first] + w.bias[row] : values[row - first];
 }
 
 template <class I>
