@@ -6,7 +6,7 @@
 namespace swiftlet {
 namespace {
 
-constexpr int kFewTokens = 2;  // up to here tiles are too empty
+constexpr int kFewTokens = 8;  // up to here tiles are too empty: VNNI multiplies 4 tokens 1.8 times as fast
 
 // Tiles 0 .. 3: sums, high and low, of either set; 4, 5: x, high and low; 6, 7: the panels.
 struct Amx {
