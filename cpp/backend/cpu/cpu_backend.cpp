@@ -47,7 +47,9 @@ class CpuBackend final : public Backend {
            (threads == 1 ? " thread)" : " threads)");
   }
 
-  std::string arithmetic() const override { return std::string("cpu ") + cpu_.ops.name; }
+  std::string arithmetic() const override {
+    return std::string("cpu ") + cpu_.ops.name + (cpu_.ops.integers.pack ? ", 4 bits in whole numbers" : "");
+  }
 
   bool interleaves(const Matrix& matrix) const override { return in_integers(cpu_, matrix); }
 
