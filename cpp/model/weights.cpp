@@ -4,6 +4,7 @@
 #include <cstring>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "backend/interleave.h"
 #include "base/error.h"
@@ -341,7 +342,7 @@ std::function<void(int layer, std::byte* slot)> order_experts(const ModelWeights
     any |= !matrices.back().empty();
   }
   if (!any) return {};
-  return [matrices](int layer, std::byte* slot) {
+  return [matrices = std::move(matrices)](int layer, std::byte* slot) {
     for (const Matrix& m : matrices[size_t(layer)]) interleave(m, slot);
   };
 }

@@ -83,6 +83,10 @@ void project_and_add(Cpu& cpu, const Matrix& weight, const float* from, int64_t 
 // out[t] = rms_norm(x[t]), both [tokens, hidden].
 void norm_tokens(Cpu& cpu, const float* x, const float* weight, int tokens, float* out);
 
+// Whether gate_and_up() takes its tokens packed.
+inline bool gate_or_up_in_integers(const Cpu& cpu, const MlpWeights& mlp) {
+  return in_integers(cpu, mlp.gate_proj) || in_integers(cpu, mlp.up_proj);
+}
 // gate[t] = silu(gate_proj in[t]) * (up_proj in[t]) of rows begin .. end - 1, on this thread; gate and up are
 // [tokens, intermediate].
 void gate_and_up(Cpu& cpu, const MlpWeights& mlp, const Activations& in, float* gate, float* up, int64_t begin,

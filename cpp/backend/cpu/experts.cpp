@@ -29,8 +29,7 @@ void run_tiles(Cpu& cpu, const MlpWeights& expert, std::span<const ExpertTile> t
       std::memcpy(s.expert.in + row * hidden, s.h + token_of[size_t(row)] * hidden, size_t(hidden) * sizeof(float));
   });
 
-  const bool packed = in_integers(cpu, expert.gate_proj) || in_integers(cpu, expert.up_proj);
-  const Activations in = activations(cpu, packed, s.expert.in, hidden, hidden, int(rows));
+  const Activations in = activations(cpu, gate_or_up_in_integers(cpu, expert), s.expert.in, hidden, hidden, int(rows));
   const int64_t all_rows = int64_t(tiles.size()) * intermediate;
   parallel(cpu, all_rows, row_grain(cpu, in, all_rows), [&](int64_t begin, int64_t end) {
     while (begin < end) {

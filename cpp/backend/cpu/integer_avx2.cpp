@@ -1,8 +1,5 @@
 // The integer matmul with AVX2, whose sums of two products of bytes have 16 bits; and what packs x on x86-64.
 #if defined(__x86_64__)
-#include <bit>
-#include <limits>
-
 #include "backend/cpu/integer_x86.h"
 
 namespace swiftlet {
@@ -66,17 +63,19 @@ uint32_t largest_lane(V v) {
 
 PackedSteps pack_block(const float* x, PackedBlock& out) {
   const V magnitude = _mm256_set1_epi32(0x7fffffff);
-  V largest = _mm256_setzero_si256();  // as whole numbers, where NaN and infinity are above all others
+  V largest = _mm256_setzero_si256();
   for (int i = 0; i < kBlockColumns; i += 8)
     largest = _mm256_max_epi32(largest, _mm256_and_si256(Avx2Lanes::load_bytes(x + i), magnitude));
-  const uint32_t bits = largest_lane(largest);
-  if (bits >= 0x7f800000) {
+  const float step = step_of(largest_lane(largest));
+  if (std::isnan(step)) {
     out = {};
-    const float nan = std::numeric_limits<float>::quiet_NaN();
-    return {nan, nan};
+    return {step, step};
   }
-  const float step = std::max(std::bit_cast<float>(bits), kLeastLargest) / kMaxQ;
   const __m256 inverse = _mm256_set1_ps(1 / step);
+  const V low_bytes =
+      _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 4, 8, 12, 2, 6, 10, 14, -1, -1, -1, -1, -1, -1, -1, -1));
+  const V high_bytes =
+      _mm256_broadcastsi128_si256(_mm_setr_epi8(-1, -1, -1, -1, -1, -1, -1, -1, 1, 5, 9, 13, 3, 7, 11, 15));
   V sum = _mm256_setzero_si256(), bytes[4];
   for (int i = 0; i < 4; ++i) {
     const auto whole = [&](const float* from) {
@@ -86,16 +85,8 @@ PackedSteps pack_block(const float* x, PackedBlock& out) {
     sum = _mm256_add_epi32(sum, _mm256_add_epi32(a, b));
     const V q = _mm256_permute4x64_epi64(_mm256_packs_epi32(a, b), 0xd8);  // 16 columns in their order
     // As the low byte is signed, the high one is that of q + 128. Of 8 columns a word of each half of low and high.
-    const auto pick = [](int8_t a0, int8_t a1, int8_t a2, int8_t a3, int8_t a4, int8_t a5, int8_t a6, int8_t a7,
-                         bool upper) {
-      const __m128i none = _mm_set1_epi64x(-1),
-                    some = _mm_setr_epi8(a0, a1, a2, a3, a4, a5, a6, a7, a0, a1, a2, a3, a4, a5, a6, a7);
-      return _mm256_broadcastsi128_si256(upper ? _mm_unpacklo_epi64(none, some) : _mm_unpacklo_epi64(some, none));
-    };
-    const V low = _mm256_shuffle_epi8(q, pick(0, 4, 8, 12, 2, 6, 10, 14, false));
-    const V high =
-        _mm256_shuffle_epi8(_mm256_add_epi16(q, _mm256_set1_epi16(128)), pick(1, 5, 9, 13, 3, 7, 11, 15, true));
-    bytes[i] = _mm256_or_si256(low, high);
+    bytes[i] = _mm256_or_si256(_mm256_shuffle_epi8(q, low_bytes),
+                               _mm256_shuffle_epi8(_mm256_add_epi16(q, _mm256_set1_epi16(128)), high_bytes));
   }
   // Word j of every half, in the order of the halves.
   const V low_01 = _mm256_unpacklo_epi32(bytes[0], bytes[1]), low_23 = _mm256_unpacklo_epi32(bytes[2], bytes[3]);

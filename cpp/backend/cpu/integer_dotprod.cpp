@@ -3,8 +3,6 @@
 #if defined(__aarch64__)
 #include <arm_neon.h>
 
-#include <bit>
-#include <limits>
 #include <type_traits>
 
 #include "backend/cpu/integer_kernel.h"
@@ -75,15 +73,13 @@ struct DotProd {
 };
 
 PackedSteps pack_block(const float* x, PackedBlock& out) {
-  uint32x4_t most = vdupq_n_u32(0);  // as whole numbers, where NaN and infinity are above all others
+  uint32x4_t most = vdupq_n_u32(0);
   for (int c = 0; c < kBlockColumns; c += 4) most = vmaxq_u32(most, vreinterpretq_u32_f32(vabsq_f32(vld1q_f32(x + c))));
-  const uint32_t bits = vmaxvq_u32(most);
-  if (bits >= 0x7f800000) {
+  const float step = step_of(vmaxvq_u32(most));
+  if (std::isnan(step)) {
     out = {};
-    const float nan = std::numeric_limits<float>::quiet_NaN();
-    return {nan, nan};
+    return {step, step};
   }
-  const float step = std::max(std::bit_cast<float>(bits), kLeastLargest) / kMaxQ;
   const float32x4_t inverse = vdupq_n_f32(1 / step);
   int32x4_t sum = vdupq_n_s32(0);
   for (int c = 0; c < kBlockColumns; c += 16) {

@@ -6,7 +6,10 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "backend/cpu/integers.h"
 #include "backend/cpu/matmul_scratch.h"
@@ -43,6 +46,13 @@ inline size_t set_scratch_floats(const Matrix& w) {
 
 constexpr float kMaxQ = 32512;           // 127 * 256
 constexpr float kLeastLargest = 1e-30f;  // where all |x| are below, the step is as if this were the largest
+
+// The step of a block whose largest |x| has these bits (as whole numbers NaN and infinity are above all others); NaN if
+// x holds NaN or infinity.
+inline float step_of(uint32_t largest) {
+  if (largest >= 0x7f800000) return std::numeric_limits<float>::quiet_NaN();
+  return std::max(std::bit_cast<float>(largest), kLeastLargest) / kMaxQ;
+}
 
 // A token of blocks, each packed by pack_block.
 template <PackedSteps (*pack_block)(const float* x, PackedBlock& out)>

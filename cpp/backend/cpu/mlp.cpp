@@ -31,7 +31,7 @@ void dense_mlp(Cpu& cpu, const DenseMlpWeights& weights, int tokens) {
     const int count = std::min(tokens - begin, kTokenTile);
     float* x = cpu.scratch.x + begin * hidden;
     norm_tokens(cpu, x, weights.post_attention_norm, count, cpu.scratch.norm);
-    const bool packed = in_integers(cpu, weights.mlp.gate_proj) || in_integers(cpu, weights.mlp.up_proj);
+    const bool packed = gate_or_up_in_integers(cpu, weights.mlp);
     gate_and_up(cpu, weights.mlp, activations(cpu, packed, cpu.scratch.norm, hidden, hidden, count));
     project_and_add(cpu, weights.mlp.down_proj, cpu.scratch.mlp.gate, weights.mlp.down_proj.cols, count, x);
   }
@@ -45,8 +45,7 @@ void shared_expert(Cpu& cpu, const MoeWeights& weights, int tokens) {
   for (int begin = 0; begin < tokens; begin += kTokenTile) {
     const int count = std::min(tokens - begin, kTokenTile);
     float* y = s.y + begin * hidden;
-    const bool packed = in_integers(cpu, mlp.gate_proj) || in_integers(cpu, mlp.up_proj) ||
-                        in_integers(cpu, weights.shared_expert_gate);
+    const bool packed = gate_or_up_in_integers(cpu, mlp) || in_integers(cpu, weights.shared_expert_gate);
     const Activations h = activations(cpu, packed, s.h + begin * hidden, hidden, hidden, count);
     gate_and_up(cpu, mlp, h);
     multiply(cpu, weights.shared_expert_gate, h, s.mlp.shared_gate, 1, 0, 1);
