@@ -15,6 +15,8 @@ struct Lanes : Avx2Lanes {
 };
 
 thread_local int tile_tokens = 0;
+thread_local const PackedBlock* loaded = nullptr;
+thread_local int64_t loaded_stride = 0;
 
 struct Emulated {
   explicit Emulated(int tokens) { tile_tokens = tokens; }
@@ -37,11 +39,14 @@ struct Emulated {
         for (int c = 0; c < kBlockColumns; ++c) sums[t][r] += x[t * stride + c] * panel.words[c / 4][r][c % 4];
       }
   }
-  static void multiply(const PackedBlock* x, int64_t stride, const TilePanel* panels, TileSums& sums) {
-    for (int s = 0; s < kTileSets; ++s) {
-      dot(x->high, stride, panels[s], sums.high[s]);
-      dot(x->low, stride, panels[s], sums.low[s]);
-    }
+  static void load(const PackedBlock* x, int64_t stride) {
+    loaded = x;
+    loaded_stride = stride;
+  }
+  template <int>
+  static void multiply(const TilePanel& panel, TileSums& sums) {
+    dot(loaded->high, loaded_stride, panel, sums.high);
+    dot(loaded->low, loaded_stride, panel, sums.low);
   }
 };
 

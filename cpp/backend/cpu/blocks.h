@@ -56,14 +56,14 @@ struct Activations {
 // Whether products with w are of whole numbers.
 inline bool in_integers(const Cpu& cpu, const Matrix& w) { return cpu.ops.integers.pack && takes_integers(w); }
 
-// Tokens of `cols` columns; packed in scratch.packed, where products will need that, until the next call.
-Activations activations(Cpu& cpu, bool packed, const float* x, int64_t cols, int64_t stride, int tokens);
+// Tokens of `cols` columns, which it packs to `packed` unless that is null.
+Activations activations(Cpu& cpu, const float* x, int64_t cols, int64_t stride, int tokens, std::byte* packed);
 
-// Rows of a piece of a loop over all rows of matrices that these tokens are multiplied with. Products in floats pack
+// Rows of a piece of a loop over all rows of matrices that so many tokens are multiplied with. Products in floats pack
 // more than a few tokens for each piece, so their pieces are as long as leaves every thread some.
-inline int64_t row_grain(const Cpu& cpu, const Activations& x, int64_t rows) {
-  if (x.tokens <= 2) return kRowGrain;
-  if (x.packed) return 2 * kRowGrain;  // AMX takes two sets of rows at a time
+inline int64_t row_grain(const Cpu& cpu, int tokens, bool packed, int64_t rows) {
+  if (tokens <= 2) return kRowGrain;
+  if (packed) return 2 * kRowGrain;  // AMX takes two sets of rows at a time
   return std::clamp(rows / (4 * cpu.pool.threads()) / kRowGrain * kRowGrain, kRowGrain, kFloatRowGrain);
 }
 
@@ -76,8 +76,9 @@ inline void multiply(const Cpu& cpu, const Matrix& w, const Activations& x, floa
     cpu.ops.matmul(w, x.x, x.stride, x.tokens, y, y_stride, begin, end);
 }
 
-// Several matrices applied to the same tokens, as one parallel loop over all their rows.
+// Several matrices applied to the same tokens, as one parallel loop over all their rows. Uses scratch.packed.
 void project(Cpu& cpu, std::initializer_list<Projection> projections, const float* x, int64_t x_stride, int tokens);
+void project(Cpu& cpu, std::initializer_list<Projection> projections, const Activations& x);
 // x[t] += W from[t]; x is [tokens, hidden]. Uses scratch.sum.
 void project_and_add(Cpu& cpu, const Matrix& weight, const float* from, int64_t stride, int tokens, float* x);
 // out[t] = rms_norm(x[t]), both [tokens, hidden].
@@ -86,6 +87,17 @@ void norm_tokens(Cpu& cpu, const float* x, const float* weight, int tokens, floa
 // Whether gate_and_up() takes its tokens packed.
 inline bool gate_or_up_in_integers(const Cpu& cpu, const MlpWeights& mlp) {
   return in_integers(cpu, mlp.gate_proj) || in_integers(cpu, mlp.up_proj);
+}
+// Whether route() packs h for some of what follows.
+inline bool takes_h_packed(const Cpu& cpu, const MoeWeights& moe) {
+  return in_integers(cpu, moe.router) || in_integers(cpu, moe.shared_expert_gate) ||
+         gate_or_up_in_integers(cpu, moe.shared_expert) || gate_or_up_in_integers(cpu, moe.expert);
+}
+// h of a chunk's tokens, as route() has left it.
+inline Activations h_of(const Cpu& cpu, bool packed, int first, int count) {
+  const int64_t hidden = cpu.config.hidden_size;
+  const Activations all = {cpu.scratch.h, hidden, hidden, first + count, packed ? cpu.scratch.packed_h : nullptr};
+  return all.part(first, count);
 }
 // gate[t] = silu(gate_proj in[t]) * (up_proj in[t]) of rows begin .. end - 1, on this thread; gate and up are
 // [tokens, intermediate].
@@ -100,9 +112,9 @@ void shared_expert(Cpu& cpu, const MoeWeights& weights, int tokens);
 void experts(Cpu& cpu, const MlpWeights& expert, std::span<const ExpertWork> work, int tokens);
 void end_moe(Cpu& cpu, int tokens);
 
-// The router of a layer on rms_norm(x), which goes to scratch.h if `keep_norm`. Top-k to ids and probabilities,
-// [tokens, k].
-void route(Cpu& cpu, const MoeWeights& weights, int tokens, bool keep_norm, int32_t* ids, float* probabilities);
+// The router of a layer on h = rms_norm(x), which stays for the shared expert and the experts if `keep_h`. Top-k to ids
+// and probabilities, [tokens, k].
+void route(Cpu& cpu, const MoeWeights& weights, int tokens, bool keep_h, int32_t* ids, float* probabilities);
 
 // Pieces of the blocks that stand on their own.
 

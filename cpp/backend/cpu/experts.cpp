@@ -8,42 +8,66 @@
 namespace swiftlet {
 namespace {
 
-// Some of an expert's tokens, and where their rows begin in scratch.expert.
+// Some of an expert's tokens, where their rows begin in scratch.expert, and their h.
 struct ExpertTile {
   const std::byte* slot;
   std::span<const ExpertToken> tokens;
   int64_t row;
+  Activations h;
 };
+
+// The h of every tile's tokens: where route() left it if they follow each other there, as a single one does, else
+// gathered in scratch.expert.
+void gather(Cpu& cpu, const MlpWeights& expert, std::span<ExpertTile> tiles, int64_t rows) {
+  const auto& s = cpu.scratch;
+  const bool packed = gate_or_up_in_integers(cpu, expert);
+  const bool floats = !in_integers(cpu, expert.gate_proj) || !in_integers(cpu, expert.up_proj);
+  const int64_t hidden = cpu.config.hidden_size, bytes = packed_bytes(hidden);
+  const Activations gathered = {s.expert.in, hidden, hidden, int(rows), packed ? s.expert.packed_in : nullptr};
+  struct Row {
+    int32_t from, to;
+  };
+  std::array<Row, kExpertRows> scattered;
+  int64_t count = 0;
+  for (ExpertTile& tile : tiles) {
+    const int tokens = int(tile.tokens.size()), first = tile.tokens.front().token;
+    if (tile.tokens.back().token - first == tokens - 1) {
+      tile.h = h_of(cpu, packed, first, tokens);
+      continue;
+    }
+    tile.h = gathered.part(tile.row, tokens);
+    for (int t = 0; t < tokens; ++t) scattered[size_t(count++)] = {tile.tokens[size_t(t)].token, int32_t(tile.row) + t};
+  }
+  parallel(cpu, count, 16, [&](int64_t i, int64_t end) {
+    for (; i < end; ++i) {
+      const auto [from, to] = scattered[size_t(i)];
+      if (packed) std::memcpy(s.expert.packed_in + to * bytes, s.packed_h + from * bytes, size_t(bytes));
+      if (floats) std::memcpy(s.expert.in + to * hidden, s.h + from * hidden, size_t(hidden) * sizeof(float));
+    }
+  });
+}
 
 // Several experts in two parallel loops. Whatever the order of arrival, an element of y receives the same products in
 // the same order: a short chunk keeps them by rank until end_moe, a long one is given its experts in ascending order.
-void run_tiles(Cpu& cpu, const MlpWeights& expert, std::span<const ExpertTile> tiles, int64_t rows, bool keep_by_rank) {
+void run_tiles(Cpu& cpu, const MlpWeights& expert, std::span<ExpertTile> tiles, int64_t rows, bool keep_by_rank) {
   const auto& s = cpu.scratch;
   const int64_t hidden = cpu.config.hidden_size, intermediate = expert.gate_proj.rows;
   const int64_t k = cpu.config.num_experts_per_tok;
-  std::array<int32_t, kExpertRows> token_of;  // by row
-  for (const ExpertTile& tile : tiles)
-    std::ranges::transform(tile.tokens, token_of.begin() + tile.row, &ExpertToken::token);
-  parallel(cpu, rows, 16, [&](int64_t row, int64_t end) {
-    for (; row < end; ++row)
-      std::memcpy(s.expert.in + row * hidden, s.h + token_of[size_t(row)] * hidden, size_t(hidden) * sizeof(float));
-  });
-
-  const Activations in = activations(cpu, gate_or_up_in_integers(cpu, expert), s.expert.in, hidden, hidden, int(rows));
+  gather(cpu, expert, tiles, rows);
   const int64_t all_rows = int64_t(tiles.size()) * intermediate;
-  parallel(cpu, all_rows, row_grain(cpu, in, all_rows), [&](int64_t begin, int64_t end) {
+  parallel(cpu, all_rows, row_grain(cpu, int(rows), tiles.front().h.packed, all_rows), [&](int64_t begin, int64_t end) {
     while (begin < end) {
       const ExpertTile& tile = tiles[size_t(begin / intermediate)];
       const int64_t first = begin % intermediate, last = std::min(first + end - begin, intermediate);
-      gate_and_up(cpu, expert.at(tile.slot), in.part(tile.row, int(tile.tokens.size())),
-                  s.expert.gate + tile.row * intermediate, s.expert.up + tile.row * intermediate, first, last);
+      gate_and_up(cpu, expert.at(tile.slot), tile.h, s.expert.gate + tile.row * intermediate,
+                  s.expert.up + tile.row * intermediate, first, last);
       begin += last - first;
     }
   });
 
-  const Activations gate =
-      activations(cpu, in_integers(cpu, expert.down_proj), s.expert.gate, intermediate, intermediate, int(rows));
-  parallel(cpu, hidden, row_grain(cpu, gate, hidden), [&](int64_t begin, int64_t end) {
+  const Activations gate = activations(cpu, s.expert.gate, intermediate, intermediate, int(rows),
+                                       in_integers(cpu, expert.down_proj) ? s.packed : nullptr);
+  parallel(cpu, hidden, row_grain(cpu, gate.tokens, gate.packed, hidden), [&](int64_t begin, int64_t end) {
     for (const ExpertTile& tile : tiles) {
       float* out = s.expert.out + tile.row * hidden;
       multiply(cpu, expert.down_proj.at(tile.slot), gate.part(tile.row, int(tile.tokens.size())), out, hidden, begin,
@@ -82,7 +106,7 @@ void experts(Cpu& cpu, const MlpWeights& expert, std::span<const ExpertWork> wor
     for (std::span<const ExpertToken> left = piece.tokens; !left.empty();) {
       if (count == tiles.size() || rows == room) run();
       const size_t taken = std::min(left.size(), size_t(room - rows));
-      tiles[count++] = {piece.slot, left.first(taken), rows};
+      tiles[count++] = {piece.slot, left.first(taken), rows, {}};
       rows += int64_t(taken);
       left = left.subspan(taken);
     }

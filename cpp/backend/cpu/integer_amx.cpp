@@ -35,24 +35,33 @@ struct Amx {
     }
   }
 
-  static void multiply(const PackedBlock* x, int64_t stride, const TilePanel* panels, TileSums& sums) {
+  static void load(const PackedBlock* x, int64_t stride) {
     __asm__ volatile("" : : : "memory");  // gcc does not know that tiles are loaded from memory
-    _tile_loadd(6, panels[0].words, 64);
     _tile_loadd(4, x->high, stride);
-    _tile_zero(0);
-    _tile_dpbsud(0, 4, 6);
     _tile_loadd(5, x->low, stride);
-    _tile_zero(1);
-    _tile_dpbsud(1, 5, 6);
-    _tile_loadd(7, panels[1].words, 64);
-    _tile_zero(2);
-    _tile_dpbsud(2, 4, 7);
-    _tile_zero(3);
-    _tile_dpbsud(3, 5, 7);
-    _tile_stored(0, sums.high[0], 64);
-    _tile_stored(1, sums.low[0], 64);
-    _tile_stored(2, sums.high[1], 64);
-    _tile_stored(3, sums.low[1], 64);
+  }
+
+  // The intrinsics are macros that put the number of a tile into assembly as it is written.
+  template <int kSet>
+  static void multiply(const TilePanel& panel, TileSums& sums) {
+    __asm__ volatile("" : : : "memory");
+    if constexpr (kSet == 0) {
+      _tile_loadd(6, panel.words, 64);
+      _tile_zero(0);
+      _tile_dpbsud(0, 4, 6);
+      _tile_zero(1);
+      _tile_dpbsud(1, 5, 6);
+      _tile_stored(0, sums.high, 64);
+      _tile_stored(1, sums.low, 64);
+    } else {
+      _tile_loadd(7, panel.words, 64);
+      _tile_zero(2);
+      _tile_dpbsud(2, 4, 7);
+      _tile_zero(3);
+      _tile_dpbsud(3, 5, 7);
+      _tile_stored(2, sums.high, 64);
+      _tile_stored(3, sums.low, 64);
+    }
     __asm__ volatile("" : : : "memory");
   }
 };

@@ -21,14 +21,15 @@ struct TilePanel {
   alignas(64) uint8_t words[kBlockColumns / 4][kSetRows][4];
 };
 
-// Exact sums of a block, still in halves.
+// Exact sums of a block of a set, still in halves.
 struct TileSums {
-  alignas(64) int32_t high[kTileSets][kTileTokens][kSetRows], low[kTileSets][kTileTokens][kSetRows];
+  alignas(64) int32_t high[kTileTokens][kSetRows], low[kTileTokens][kSetRows];
 };
 
 // Tiles(tokens) prepares this thread's unit for tiles of so many tokens, until the object goes.
 // Tiles::unpack(codes, panel): codes of a block of a set.
-// Tiles::multiply(x, stride, panels, sums): sums of `tokens` blocks of x, `stride` bytes apart, with two panels.
+// Tiles::load(x, stride): `tokens` blocks of x, `stride` bytes apart, for the next products.
+// Tiles::multiply<set>(panel, sums): sums of what was loaded with a panel.
 template <class I, class Tiles>
 class TileKernel {
   static constexpr int kLanes = I::kLanes;
@@ -77,9 +78,11 @@ class TileKernel {
       const int blocks = int(std::min<int64_t>(kTileBlocks, blocks_ - block));
       for (int s = 0; s < kTileSets; ++s)
         for (int b = 0; b < blocks; ++b) {
-          const std::byte* codes = rows[s].codes + (block + b) * kSetBlockBytes;
-          for (int64_t line = 0; line < kSetBlockBytes; line += 64) __builtin_prefetch(codes + kBytesAhead + line);
-          Tiles::unpack(codes, panels[b][s]);
+          // What is unpacked next is on its way while these are multiplied; behind this set comes the other one.
+          const int64_t next = block + b + kTileBlocks;
+          const std::byte* ahead = rows[s].codes + (next < blocks_ ? next : next + blocks_) * kSetBlockBytes;
+          for (int64_t line = 0; line < kSetBlockBytes; line += 64) __builtin_prefetch(ahead + line);
+          Tiles::unpack(rows[s].codes + (block + b) * kSetBlockBytes, panels[b][s]);
         }
       for (int t = 0; t < count; t += tile_tokens) {
         // The last tile reaches back, so that it is full.
@@ -96,28 +99,35 @@ class TileKernel {
     const int64_t stride = packed_bytes(w_.cols);
     const PackedBlock* x = x_at(start) + first;
     const auto* steps = reinterpret_cast<const std::byte*>(x_at(start + done) + blocks_);
-    TileSums sums[2];  // the unit fills one while the other is joined
-    Tiles::multiply(x, stride, panels[0], sums[0]);
-    for (int b = 0; b < blocks; ++b) {
-      if (b + 1 < blocks) Tiles::multiply(x + b + 1, stride, panels[b + 1], sums[(b + 1) % 2]);
-      const TileSums& block = sums[b % 2];
+    const auto join_set = [&](int b, int s, const TileSums& sums) __attribute__((always_inline)) {
       const int64_t group = (first + b) / per_group * kSetRows * size;
-      typename I::F scale[kTileSets][kVectors], offset[kTileSets][kVectors];
-      for (int s = 0; s < kTileSets; ++s)
-        for (int v = 0; v < kVectors; ++v) {
-          scale[s][v] = I::load_as(w_.dtype, rows[s].scales + group + v * kLanes * size);
-          offset[s][v] = I::load_as(w_.dtype, rows[s].biases + group + v * kLanes * size);
-        }
+      typename I::F scale[kVectors], offset[kVectors];
+      for (int v = 0; v < kVectors; ++v) {
+        scale[v] = I::load_as(w_.dtype, rows[s].scales + group + v * kLanes * size);
+        offset[v] = I::load_as(w_.dtype, rows[s].biases + group + v * kLanes * size);
+      }
       const std::byte* of_token = steps + (first + b) * int64_t(sizeof(PackedSteps));
       for (int t = 0; t < count; ++t, of_token += stride)
-        for (int s = 0; s < kTileSets; ++s)
-          for (int v = 0; v < kVectors; ++v) {
-            const auto sum = I::whole(I::load_bytes(block.high[s][done + t] + v * kLanes),
-                                      I::load_bytes(block.low[s][done + t] + v * kLanes));
-            float* total = totals[t][s] + v * kLanes;
-            I::store(total, join<I>(I::load(total), sum, *reinterpret_cast<const PackedSteps*>(of_token), scale[s][v],
-                                    offset[s][v]));
-          }
+        for (int v = 0; v < kVectors; ++v) {
+          const auto sum =
+              I::whole(I::load_bytes(sums.high[done + t] + v * kLanes), I::load_bytes(sums.low[done + t] + v * kLanes));
+          float* total = totals[t][s] + v * kLanes;
+          I::store(total,
+                   join<I>(I::load(total), sum, *reinterpret_cast<const PackedSteps*>(of_token), scale[v], offset[v]));
+        }
+    };
+    // The unit multiplies one set while the other one's sums are joined.
+    TileSums sums[kTileSets];
+    Tiles::load(x, stride);
+    Tiles::template multiply<0>(panels[0][0], sums[0]);
+    for (int b = 0; b < blocks; ++b) {
+      Tiles::template multiply<1>(panels[b][1], sums[1]);
+      join_set(b, 0, sums[0]);
+      if (b + 1 < blocks) {
+        Tiles::load(x + b + 1, stride);
+        Tiles::template multiply<0>(panels[b + 1][0], sums[0]);
+      }
+      join_set(b, 1, sums[1]);
     }
   }
 };

@@ -18,9 +18,10 @@ namespace {
 
 // All rows, for one tile of tokens; the result is scratch.mlp.gate.
 void gate_and_up(Cpu& cpu, const MlpWeights& mlp, const Activations& in) {
-  parallel(cpu, mlp.gate_proj.rows, row_grain(cpu, in, mlp.gate_proj.rows), [&](int64_t begin, int64_t end) {
-    gate_and_up(cpu, mlp, in, cpu.scratch.mlp.gate, cpu.scratch.mlp.up, begin, end);
-  });
+  parallel(cpu, mlp.gate_proj.rows, row_grain(cpu, in.tokens, in.packed, mlp.gate_proj.rows),
+           [&](int64_t begin, int64_t end) {
+             gate_and_up(cpu, mlp, in, cpu.scratch.mlp.gate, cpu.scratch.mlp.up, begin, end);
+           });
 }
 
 }  // namespace
@@ -31,8 +32,8 @@ void dense_mlp(Cpu& cpu, const DenseMlpWeights& weights, int tokens) {
     const int count = std::min(tokens - begin, kTokenTile);
     float* x = cpu.scratch.x + begin * hidden;
     norm_tokens(cpu, x, weights.post_attention_norm, count, cpu.scratch.norm);
-    const bool packed = gate_or_up_in_integers(cpu, weights.mlp);
-    gate_and_up(cpu, weights.mlp, activations(cpu, packed, cpu.scratch.norm, hidden, hidden, count));
+    std::byte* packed = gate_or_up_in_integers(cpu, weights.mlp) ? cpu.scratch.packed : nullptr;
+    gate_and_up(cpu, weights.mlp, activations(cpu, cpu.scratch.norm, hidden, hidden, count, packed));
     project_and_add(cpu, weights.mlp.down_proj, cpu.scratch.mlp.gate, weights.mlp.down_proj.cols, count, x);
   }
 }
@@ -46,12 +47,13 @@ void shared_expert(Cpu& cpu, const MoeWeights& weights, int tokens) {
     const int count = std::min(tokens - begin, kTokenTile);
     float* y = s.y + begin * hidden;
     const bool packed = gate_or_up_in_integers(cpu, mlp) || in_integers(cpu, weights.shared_expert_gate);
-    const Activations h = activations(cpu, packed, s.h + begin * hidden, hidden, hidden, count);
+    const Activations h = h_of(cpu, packed, begin, count);
     gate_and_up(cpu, mlp, h);
     multiply(cpu, weights.shared_expert_gate, h, s.mlp.shared_gate, 1, 0, 1);
     for (int t = 0; t < count; ++t) s.mlp.shared_gate[t] = sigmoid(s.mlp.shared_gate[t]);
-    const Activations gate = activations(cpu, in_integers(cpu, down), s.mlp.gate, down.cols, down.cols, count);
-    parallel(cpu, hidden, row_grain(cpu, gate, hidden), [&](int64_t first, int64_t last) {
+    const Activations gate =
+        activations(cpu, s.mlp.gate, down.cols, down.cols, count, in_integers(cpu, down) ? s.packed : nullptr);
+    parallel(cpu, hidden, row_grain(cpu, gate.tokens, gate.packed, hidden), [&](int64_t first, int64_t last) {
       multiply(cpu, down, gate, y, hidden, first, last);
       for (int t = 0; t < count; ++t)
         for (int64_t i = first; i < last; ++i) y[t * hidden + i] *= s.mlp.shared_gate[t];

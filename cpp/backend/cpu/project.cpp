@@ -10,39 +10,42 @@ constexpr int64_t kPackGrain = 8;  // tokens: a thread is not woken for less
 
 }  // namespace
 
-Activations activations(Cpu& cpu, bool packed, const float* x, int64_t cols, int64_t stride, int tokens) {
-  if (!packed) return {x, cols, stride, tokens, nullptr};
-  parallel(cpu, tokens, kPackGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t t = begin; t < end; ++t)
-      cpu.ops.integers.pack(x + t * stride, cols, cpu.scratch.packed + t * packed_bytes(cols));
-  });
-  return {x, cols, stride, tokens, cpu.scratch.packed};
+Activations activations(Cpu& cpu, const float* x, int64_t cols, int64_t stride, int tokens, std::byte* packed) {
+  if (packed)
+    parallel(cpu, tokens, kPackGrain, [&](int64_t begin, int64_t end) {
+      for (int64_t t = begin; t < end; ++t)
+        cpu.ops.integers.pack(x + t * stride, cols, packed + t * packed_bytes(cols));
+    });
+  return {x, cols, stride, tokens, packed};
 }
 
 void project(Cpu& cpu, std::initializer_list<Projection> projections, const float* x, int64_t x_stride, int tokens) {
-  const int64_t cols = projections.begin()->weight->cols;
-  int64_t rows = 0;
   bool packed = false;
-  for (const Projection& p : projections) {
-    rows += p.weight->rows;
-    packed |= in_integers(cpu, *p.weight);
-  }
-  const Activations in = activations(cpu, packed, x, cols, x_stride, tokens);
-  parallel(cpu, rows, row_grain(cpu, in, rows), [&](int64_t begin, int64_t end) {
+  for (const Projection& p : projections) packed |= in_integers(cpu, *p.weight);
+  project(
+      cpu, projections,
+      activations(cpu, x, projections.begin()->weight->cols, x_stride, tokens, packed ? cpu.scratch.packed : nullptr));
+}
+
+void project(Cpu& cpu, std::initializer_list<Projection> projections, const Activations& x) {
+  int64_t rows = 0;
+  for (const Projection& p : projections) rows += p.weight->rows;
+  parallel(cpu, rows, row_grain(cpu, x.tokens, x.packed, rows), [&](int64_t begin, int64_t end) {
     int64_t first = 0;  // row of the loop where this matrix begins
     for (const Projection& p : projections) {
       const int64_t lo = std::max<int64_t>(begin - first, 0), hi = std::min(end - first, p.weight->rows);
-      if (lo < hi) multiply(cpu, *p.weight, in, p.y, p.y_stride, lo, hi);
+      if (lo < hi) multiply(cpu, *p.weight, x, p.y, p.y_stride, lo, hi);
       first += p.weight->rows;
     }
   });
 }
 
 void project_and_add(Cpu& cpu, const Matrix& weight, const float* from, int64_t stride, int tokens, float* x) {
-  const Activations in = activations(cpu, in_integers(cpu, weight), from, weight.cols, stride, tokens);
+  const Activations in =
+      activations(cpu, from, weight.cols, stride, tokens, in_integers(cpu, weight) ? cpu.scratch.packed : nullptr);
   const int64_t hidden = cpu.config.hidden_size;
   float* sum = cpu.scratch.sum;
-  parallel(cpu, weight.rows, row_grain(cpu, in, weight.rows), [&](int64_t begin, int64_t end) {
+  parallel(cpu, weight.rows, row_grain(cpu, in.tokens, in.packed, weight.rows), [&](int64_t begin, int64_t end) {
     multiply(cpu, weight, in, sum, hidden, begin, end);
     for (int t = 0; t < tokens; ++t)
       for (int64_t i = begin; i < end; ++i) x[t * hidden + i] += sum[t * hidden + i];

@@ -19,14 +19,18 @@ void top_k(const float* values, int n, int k, int32_t* indices, float* largest) 
   }
 }
 
-void route(Cpu& cpu, const MoeWeights& weights, int tokens, bool keep_norm, int32_t* ids, float* probabilities) {
+void route(Cpu& cpu, const MoeWeights& weights, int tokens, bool keep_h, int32_t* ids, float* probabilities) {
   const ModelConfig& c = cpu.config;
   const int experts = c.num_experts, k = c.num_experts_per_tok;
+  const int64_t hidden = c.hidden_size;
+  const bool packed = keep_h ? takes_h_packed(cpu, weights) : in_integers(cpu, weights.router);
   for (int begin = 0; begin < tokens; begin += kTokenTile) {
     const int count = std::min(tokens - begin, kTokenTile);
-    float* norm = keep_norm ? cpu.scratch.h + begin * c.hidden_size : cpu.scratch.norm;
-    norm_tokens(cpu, cpu.scratch.x + begin * c.hidden_size, weights.post_attention_norm, count, norm);
-    project(cpu, {{&weights.router, cpu.scratch.mlp.router, experts}}, norm, c.hidden_size, count);
+    float* h = keep_h ? cpu.scratch.h + begin * hidden : cpu.scratch.norm;
+    std::byte* packed_h = keep_h ? cpu.scratch.packed_h + begin * packed_bytes(hidden) : cpu.scratch.packed;
+    norm_tokens(cpu, cpu.scratch.x + begin * hidden, weights.post_attention_norm, count, h);
+    project(cpu, {{&weights.router, cpu.scratch.mlp.router, experts}},
+            activations(cpu, h, hidden, hidden, count, packed ? packed_h : nullptr));
     parallel(cpu, count, 4, [&](int64_t t, int64_t end) {
       for (; t < end; ++t) {
         float* row = cpu.scratch.mlp.router + t * experts;

@@ -37,6 +37,7 @@ Scratch lay_out_scratch(const ModelConfig& c, int max_tokens, std::byte* base) {
   common.take(s.x, tokens * c.hidden_size);
   common.take(s.h, tokens * c.hidden_size);
   common.take(s.y, tokens * c.hidden_size);
+  common.take(s.packed_h, tokens * packed_bytes(c.hidden_size));
   common.take(s.route_weights, tokens * k);
   common.take(s.route_experts, tokens * k);
   common.take(s.expert_out, unordered * k * c.hidden_size);
@@ -47,8 +48,7 @@ Scratch lay_out_scratch(const ModelConfig& c, int max_tokens, std::byte* base) {
   const int64_t q_dim = int64_t(c.num_attention_heads) * c.head_dim;
   const int64_t intermediate = std::max(c.intermediate_size, c.shared_expert_intermediate_size);
   const int64_t widest = std::max({int64_t(c.hidden_size), c.value_dim(), q_dim, intermediate});
-  const int64_t widest_of_expert = std::max(c.hidden_size, c.moe_intermediate_size);
-  common.take(s.packed, std::max(tile * packed_bytes(widest), expert_rows * packed_bytes(widest_of_expert)));
+  common.take(s.packed, std::max(tile * packed_bytes(widest), expert_rows * packed_bytes(c.moe_intermediate_size)));
 
   // Only one of these blocks runs at a time: they begin at the same place.
   Carver delta_net = common;
@@ -78,6 +78,7 @@ Scratch lay_out_scratch(const ModelConfig& c, int max_tokens, std::byte* base) {
 
   Carver expert = common;
   expert.take(s.expert.in, expert_rows * c.hidden_size);
+  expert.take(s.expert.packed_in, expert_rows * packed_bytes(c.hidden_size));
   expert.take(s.expert.gate, expert_rows * c.moe_intermediate_size);
   expert.take(s.expert.up, expert_rows * c.moe_intermediate_size);
   expert.take(s.expert.out, expert_rows * c.hidden_size);

@@ -17,6 +17,7 @@ constexpr int kPositionBlocks = 16;  // blocks of positions that one token's att
 struct Scratch {
   // Alive from block to block.
   float *x, *h, *y;         // [max_tokens, hidden]: residual stream, input of the experts, their sum
+  std::byte* packed_h;      // [max_tokens]: h, as integers.h has it
   float* route_weights;     // [max_tokens, k]
   int32_t* route_experts;   // [max_tokens, k]
   float* expert_out;        // [min(max_tokens, kUnorderedTokens), k, hidden]: weight * expert(h), in place of its rank
@@ -45,9 +46,10 @@ struct Scratch {
     float* router;       // [tile, experts]
   } mlp;
   struct {
-    float* in;         // [rows, hidden], rows = min(max_tokens * k, kExpertRows)
-    float *gate, *up;  // [rows, moe_intermediate]
-    float* out;        // [rows, hidden]
+    float* in;             // [rows, hidden], rows = min(max_tokens * k, kExpertRows)
+    std::byte* packed_in;  // [rows]
+    float *gate, *up;      // [rows, moe_intermediate]
+    float* out;            // [rows, hidden]
   } expert;
 
   size_t bytes;
