@@ -270,12 +270,14 @@ GeneratedToken Generation::next(const Interrupt& interrupt, std::span<const uint
     } else {
       if (session_->generation_ != number_)
         fail(ErrorKind::Input, "another generation or a reset has taken the session since: this one cannot go on");
-      const double before = stats_.decode.seconds;
+      const PhaseStats before = stats_.decode;
       {
         const PhaseTimer timer(stats_.decode, *engine.store_);
         engine.feed(*session_, std::span(&*last_, 1), read, {});
       }
-      engine.prefetch_.decoded(stats_.decode.seconds - before);
+      const auto fetched = [](const ExpertStats& e) { return e.bytes_read + e.host_bytes; };
+      if (fetched(stats_.decode.experts) > fetched(before.experts))  // else there was nothing to win
+        engine.prefetch_.decoded(stats_.decode.seconds - before.seconds);
       out.token = sample();
       stats_.decode.tokens++;
     }

@@ -34,7 +34,7 @@ struct EngineOptions {
   int io_threads = 8;
   uint64_t host_memory = 0;  // bytes of experts in host memory, for a device with memory of its own; 0: none
   uint64_t pool_slots = 0;   // the most experts in memory; 0: as many as the ceiling allows
-  Prefetch prefetch = Prefetch::Off;
+  Prefetch prefetch = Prefetch::Auto;
   bool watch_pressure = false;  // shrink the pool when the system runs short of memory, grow it back later
   std::string trace;            // a file that records the routing; empty: none
   // Snapshots of conversations: bytes in memory (none: a small part of the ceiling), the folder that keeps them (empty:

@@ -386,7 +386,7 @@ NB_MODULE(_core, m) {
            }),
            "path"_a, nb::kw_only(), "memory"_a = 0, "context"_a = 0, "kv"_a = "f16", "chunk"_a = 0,
            "backend"_a = "auto", "threads"_a = 0, "isa"_a = "auto", "io"_a = "auto", "io_threads"_a = 8,
-           "host_memory"_a = 0, "pool_slots"_a = 0, "prefetch"_a = "off", "watch_pressure"_a = false, "trace"_a = "",
+           "host_memory"_a = 0, "pool_slots"_a = 0, "prefetch"_a = "auto", "watch_pressure"_a = false, "trace"_a = "",
            "state_memory"_a = nb::none(), "state_dir"_a = "", "state_disk"_a = EngineOptions().state_disk)
       .def_prop_ro("plan", [](const Engine& e) { return to_dict(e.plan()); })
       .def_prop_ro("config", &engine_config)

@@ -72,7 +72,7 @@ class Engine:
         io_threads: int = 8,
         host_memory: int | str | None = None,
         pool_slots: int | None = None,
-        prefetch: str = "off",
+        prefetch: str = "auto",
         watch_pressure: bool = False,
         trace: str | os.PathLike[str] | None = None,
         state_memory: int | str | None = None,
@@ -96,7 +96,8 @@ class Engine:
             experts that the card has no room for, in bytes or as text. They are copied from there instead of read.
             Default: none.
         pool_slots: the most experts in memory. Default: as many as the ceiling allows.
-        prefetch: whether to read experts that the next layer is likely to want: "off", "on", or "auto" (while it pays).
+        prefetch: whether decode reads experts that the next layer is likely to want: "on", "off", or "auto" (while it
+            is measured to pay).
         watch_pressure: give memory back when the system runs short of it.
         trace: a file to record the routing in, as JSON lines.
         state_memory: the part of the ceiling for states of other conversations and of earlier turns; 0: none. Default:

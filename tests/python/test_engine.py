@@ -394,7 +394,7 @@ def test_options_reach_the_core(fake, next_folder):
     assert engine._model.options == {
         "memory": 4 * 10**9, "context": 64, "kv": "f32", "chunk": 0, "backend": "cpu", "threads": 2, "isa": "avx2",
         "io": "direct",
-        "io_threads": 8, "host_memory": 0, "pool_slots": 0, "prefetch": "off", "watch_pressure": False, "trace": "",
+        "io_threads": 8, "host_memory": 0, "pool_slots": 0, "prefetch": "auto", "watch_pressure": False, "trace": "",
         "state_memory": None, "state_dir": "", "state_disk": 8 * 10**9,
     }  # fmt: skip
     assert engine.context == 64

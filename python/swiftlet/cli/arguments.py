@@ -30,9 +30,9 @@ def add_engine_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--io-threads", type=int, default=8, metavar="N", help="reads in flight (default: 8)")
     group.add_argument(
         "--prefetch",
-        default="off",
+        default="auto",
         choices=("off", "auto", "on"),
-        help="read experts that the next layer is likely to want (default: off)",
+        help="read experts that the next layer is likely to want (default: auto, while it pays)",
     )
     group.add_argument("--watch-pressure", action="store_true", help="give memory back while the system is short of it")
     group.add_argument("--trace", metavar="FILE", help="record which experts were asked for, as JSON lines")
