@@ -100,7 +100,7 @@ inline Activations h_of(const Cpu& cpu, bool packed, int first, int count) {
   return all.part(first, count);
 }
 // gate[t] = silu(gate_proj in[t]) * (up_proj in[t]) of rows begin .. end - 1, on this thread; gate and up are
-// [tokens, intermediate].
+// [tokens, padded(intermediate)].
 void gate_and_up(Cpu& cpu, const MlpWeights& mlp, const Activations& in, float* gate, float* up, int64_t begin,
                  int64_t end);
 

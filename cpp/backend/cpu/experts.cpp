@@ -59,28 +59,29 @@ void run_tiles(Cpu& cpu, const MlpWeights& expert, std::span<ExpertTile> tiles, 
     while (begin < end) {
       const ExpertTile& tile = tiles[size_t(begin / intermediate)];
       const int64_t first = begin % intermediate, last = std::min(first + end - begin, intermediate);
-      gate_and_up(cpu, expert.at(tile.slot), tile.h, s.expert.gate + tile.row * intermediate,
-                  s.expert.up + tile.row * intermediate, first, last);
+      gate_and_up(cpu, expert.at(tile.slot), tile.h, s.expert.gate + tile.row * padded(intermediate),
+                  s.expert.up + tile.row * padded(intermediate), first, last);
       begin += last - first;
     }
   });
 
-  const Activations gate = activations(cpu, s.expert.gate, intermediate, intermediate, int(rows),
+  const Activations gate = activations(cpu, s.expert.gate, intermediate, padded(intermediate), int(rows),
                                        in_integers(cpu, expert.down_proj) ? s.packed : nullptr);
   parallel(cpu, hidden, row_grain(cpu, gate.tokens, gate.packed, hidden), [&](int64_t begin, int64_t end) {
+    const int64_t columns = end - begin;  // of all rows, close together
     for (const ExpertTile& tile : tiles) {
-      float* out = s.expert.out + tile.row * hidden;
-      multiply(cpu, expert.down_proj.at(tile.slot), gate.part(tile.row, int(tile.tokens.size())), out, hidden, begin,
+      float* out = s.expert.out + begin * (rows - 1) + tile.row * columns;
+      multiply(cpu, expert.down_proj.at(tile.slot), gate.part(tile.row, int(tile.tokens.size())), out, columns, begin,
                end);
       for (const ExpertToken& token : tile.tokens) {
         if (keep_by_rank) {
           float* kept = s.expert_out + (token.token * k + token.rank) * hidden;
           for (int64_t i = begin; i < end; ++i) kept[i] = token.weight * out[i];
         } else {
-          float* y = s.y + token.token * hidden;
+          float* y = s.y + token.token * padded(hidden);
           for (int64_t i = begin; i < end; ++i) y[i] += token.weight * out[i];
         }
-        out += hidden;
+        out += columns;
       }
     }
   });
@@ -119,7 +120,7 @@ void end_moe(Cpu& cpu, int tokens) {
   const bool kept_by_rank = tokens <= Backend::kUnorderedTokens;
   parallel(cpu, tokens, 4, [&](int64_t t, int64_t end) {
     for (; t < end; ++t) {
-      float *x = s.x + t * hidden, *y = s.y + t * hidden;
+      float *x = s.x + t * hidden, *y = s.y + t * padded(hidden);
       for (int64_t slot = t * k; kept_by_rank && slot < (t + 1) * k; ++slot)
         if (s.expert_arrived[slot])
           for (int64_t i = 0; i < hidden; ++i) y[i] += s.expert_out[slot * hidden + i];

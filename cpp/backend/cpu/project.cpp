@@ -44,11 +44,13 @@ void project_and_add(Cpu& cpu, const Matrix& weight, const float* from, int64_t 
   const Activations in =
       activations(cpu, from, weight.cols, stride, tokens, in_integers(cpu, weight) ? cpu.scratch.packed : nullptr);
   const int64_t hidden = cpu.config.hidden_size;
-  float* sum = cpu.scratch.sum;
   parallel(cpu, weight.rows, row_grain(cpu, in.tokens, in.packed, weight.rows), [&](int64_t begin, int64_t end) {
-    multiply(cpu, weight, in, sum, hidden, begin, end);
-    for (int t = 0; t < tokens; ++t)
-      for (int64_t i = begin; i < end; ++i) x[t * hidden + i] += sum[t * hidden + i];
+    // These columns of all tokens close together.
+    const int64_t columns = end - begin;
+    float* sum = cpu.scratch.sum + begin * (tokens - 1);
+    multiply(cpu, weight, in, sum, columns, begin, end);
+    for (int t = 0; t < tokens; ++t, sum += columns)
+      for (int64_t i = begin; i < end; ++i) x[t * hidden + i] += sum[i];
   });
 }
 

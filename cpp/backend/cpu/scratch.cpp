@@ -36,7 +36,7 @@ Scratch lay_out_scratch(const ModelConfig& c, int max_tokens, std::byte* base) {
   Carver common(base);
   common.take(s.x, tokens * c.hidden_size);
   common.take(s.h, tokens * c.hidden_size);
-  common.take(s.y, tokens * c.hidden_size);
+  common.take(s.y, tokens * padded(c.hidden_size));
   common.take(s.packed_h, tokens * packed_bytes(c.hidden_size));
   common.take(s.route_weights, tokens * k);
   common.take(s.route_experts, tokens * k);
@@ -71,16 +71,16 @@ Scratch lay_out_scratch(const ModelConfig& c, int max_tokens, std::byte* base) {
   attention.take(s.attention.part_l, int64_t(kPositionBlocks) * c.num_attention_heads);
 
   Carver mlp = common;
-  mlp.take(s.mlp.gate, tile * intermediate);
-  mlp.take(s.mlp.up, tile * intermediate);
+  mlp.take(s.mlp.gate, tile * padded(intermediate));
+  mlp.take(s.mlp.up, tile * padded(intermediate));
   mlp.take(s.mlp.shared_gate, tile);
   mlp.take(s.mlp.router, tile * c.num_experts);
 
   Carver expert = common;
   expert.take(s.expert.in, expert_rows * c.hidden_size);
   expert.take(s.expert.packed_in, expert_rows * packed_bytes(c.hidden_size));
-  expert.take(s.expert.gate, expert_rows * c.moe_intermediate_size);
-  expert.take(s.expert.up, expert_rows * c.moe_intermediate_size);
+  expert.take(s.expert.gate, expert_rows * padded(c.moe_intermediate_size));
+  expert.take(s.expert.up, expert_rows * padded(c.moe_intermediate_size));
   expert.take(s.expert.out, expert_rows * c.hidden_size);
 
   s.bytes = std::max({delta_net.used(), attention.used(), mlp.used(), expert.used()});

@@ -13,10 +13,15 @@ constexpr int kTokenTile = 128;      // tokens that go through a mixer or an MLP
 constexpr int kExpertRows = 256;     // (expert, token) pairs that go through the experts at once
 constexpr int kPositionBlocks = 16;  // blocks of positions that one token's attention spreads over the threads at once
 
+// How far apart rows of `floats` floats lie that are written some columns at a time. At a power of two these would
+// share few sets of the cache.
+constexpr int64_t padded(int64_t floats) { return floats + 16; }
+
 // All of it f32 unless said otherwise. tile = min(max_tokens, kTokenTile).
 struct Scratch {
   // Alive from block to block.
-  float *x, *h, *y;         // [max_tokens, hidden]: residual stream, input of the experts, their sum
+  float *x, *h;             // [max_tokens, hidden]: residual stream, input of the experts
+  float* y;                 // [max_tokens, padded(hidden)]: sum of the experts
   std::byte* packed_h;      // [max_tokens]: h, as integers.h has it
   float* route_weights;     // [max_tokens, k]
   int32_t* route_experts;   // [max_tokens, k]
@@ -25,7 +30,7 @@ struct Scratch {
 
   // Alive within one block.
   float* norm;        // [tile, hidden]: rms_norm(x)
-  float* sum;         // [tile, hidden]: what is about to be added to x
+  float* sum;         // [tile * hidden]: what is about to be added to x
   std::byte* packed;  // tokens of the next products, as integers.h has them
   struct {
     float* qkv;    // [kernel - 1 + tile, conv_dim]
@@ -41,15 +46,15 @@ struct Scratch {
     float *part, *part_m, *part_l;  // [kPositionBlocks, heads, head_dim], [kPositionBlocks, heads]: its blocks
   } attention;
   struct {
-    float *gate, *up;    // [tile, intermediate]
+    float *gate, *up;    // [tile, padded(intermediate)]
     float* shared_gate;  // [tile]
     float* router;       // [tile, experts]
   } mlp;
   struct {
     float* in;             // [rows, hidden], rows = min(max_tokens * k, kExpertRows)
     std::byte* packed_in;  // [rows]
-    float *gate, *up;      // [rows, moe_intermediate]
-    float* out;            // [rows, hidden]
+    float *gate, *up;      // [rows, padded(moe_intermediate)]
+    float* out;            // [rows * hidden]
   } expert;
 
   size_t bytes;
