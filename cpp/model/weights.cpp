@@ -359,11 +359,11 @@ Matrix gather_embedding(const Embedding& e, std::span<const int32_t> ids, std::b
   rows.base = memory;
   rows.interleaved = false;
   uint64_t end = 0;
-  const auto gather = [&](const TensorInfo& tensor, uint64_t row_bytes, uint64_t table_offset) {
+  const auto gather = [&](const TensorInfo& tensor, uint64_t row_bytes, uint64_t table_offset, Element element) {
     const uint64_t offset = end;
     for (const int32_t id : ids) {
       if (e.table.interleaved)
-        copy_row(e.table.base + table_offset, e.table.rows, id, row_bytes, size_of(tensor.dtype), memory + end);
+        copy_row(e.table.base + table_offset, e.table.rows, id, row_bytes, element, memory + end);
       else if (e.table.base)
         std::memcpy(memory + end, e.table.base + table_offset + id * row_bytes, row_bytes);
       else
@@ -373,9 +373,11 @@ Matrix gather_embedding(const Embedding& e, std::span<const int32_t> ids, std::b
     end = align(end);
     return offset;
   };
-  rows.weight_offset = gather(*e.weight, rows.weight_row_bytes(), e.table.weight_offset);
-  if (e.scales) rows.scales_offset = gather(*e.scales, rows.scale_row_bytes(), e.table.scales_offset);
-  if (e.biases) rows.biases_offset = gather(*e.biases, rows.scale_row_bytes(), e.table.biases_offset);
+  rows.weight_offset = gather(*e.weight, rows.weight_row_bytes(), e.table.weight_offset, codes_of(e.table));
+  if (e.scales)
+    rows.scales_offset = gather(*e.scales, rows.scale_row_bytes(), e.table.scales_offset, scales_of(e.table));
+  if (e.biases)
+    rows.biases_offset = gather(*e.biases, rows.scale_row_bytes(), e.table.biases_offset, scales_of(e.table));
   return rows;
 }
 

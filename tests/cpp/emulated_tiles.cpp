@@ -22,21 +22,24 @@ struct Emulated {
   explicit Emulated(int tokens) { tile_tokens = tokens; }
   ~Emulated() { tile_tokens = 0; }
 
-  static void unpack(const std::byte* codes, TilePanel& panel) {
+  // Where the code of row r is that is multiplied with byte `at` of x.
+  static int place(int at, int r) { return (at / 4 * kSetRows + r) * 4 + at % 4; }
+
+  static void unpack(const std::byte* codes, std::byte* panel) {
     for (int r = 0; r < kSetRows; ++r)
       for (int c = 0; c < kBlockColumns; ++c) {
         const std::byte* word = codes + (c / 8 * kSetRows + r) * 4;
         const int at = c % 2 * kBlockColumns / 2 + c / 2;  // even columns first
-        panel.words[at / 4][r][at % 4] = uint8_t(code_at(word, 4, c % 8));
+        panel[place(at, r)] = std::byte(code_at(word, 4, c % 8));
       }
   }
 
-  // sums[t][r] = sum of x[t][c] * codes[c / 4][r][c % 4], of which x is signed and codes are not
-  static void dot(const int8_t* x, int64_t stride, const TilePanel& panel, int32_t (*sums)[kSetRows]) {
+  // sums[t][r] = sum of x[t][at] * codes, of which x is signed and codes are not
+  static void dot(const int8_t* x, int64_t stride, const std::byte* panel, int32_t (*sums)[kSetRows]) {
     for (int t = 0; t < tile_tokens; ++t)
       for (int r = 0; r < kSetRows; ++r) {
         sums[t][r] = 0;
-        for (int c = 0; c < kBlockColumns; ++c) sums[t][r] += x[t * stride + c] * panel.words[c / 4][r][c % 4];
+        for (int at = 0; at < kBlockColumns; ++at) sums[t][r] += x[t * stride + at] * int(panel[place(at, r)]);
       }
   }
   static void load(const PackedBlock* x, int64_t stride) {
@@ -44,7 +47,7 @@ struct Emulated {
     loaded_stride = stride;
   }
   template <int>
-  static void multiply(const TilePanel& panel, TileSums& sums) {
+  static void multiply(const std::byte* panel, TileSums& sums) {
     dot(loaded->high, loaded_stride, panel, sums.high);
     dot(loaded->low, loaded_stride, panel, sums.low);
   }

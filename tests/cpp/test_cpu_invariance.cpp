@@ -56,11 +56,9 @@ TEST_CASE("chunks, threads and the order of experts do not change a bit") {
     int bits, tokens;
     KvType kv;
   };
-  const Case cases[] = {{small_dims(), 4, 300, KvType::F16},
-                        {wide_dims(), 4, 135, KvType::F16},
-                        {small_dims(), 4, 40, KvType::F16},
-                        {small_dims(), 32, 135, KvType::F32},
-                        {other_dims(), 4, 150, KvType::Int8}};
+  const Case cases[] = {{small_dims(), 4, 300, KvType::F16},  {wide_dims(), 4, 135, KvType::F16},
+                        {small_dims(), 4, 40, KvType::F16},   {wide_dims(), 8, 70, KvType::F16},
+                        {small_dims(), 32, 135, KvType::F32}, {other_dims(), 4, 150, KvType::Int8}};
   for (const std::string& isa : cpu_isas())
     for (unsigned seed = 1; const Case& c : cases) {
       CAPTURE(isa);
@@ -126,10 +124,11 @@ TEST_CASE("every instruction set computes what the reference does") {
   }
 }
 
-TEST_CASE("4-bit matrices of one input need not be alike") {
-  for (const unsigned seed : {1, 2, 3}) {
+TEST_CASE("4-bit and 8-bit matrices of one input need not be alike") {
+  for (const auto& [bits, seed] : {std::pair{4, 1u}, {4, 2u}, {4, 3u}, {8, 1u}, {8, 2u}, {8, 3u}}) {
+    CAPTURE(bits);
     CAPTURE(seed);
-    const RandomLayer layer(small_dims(), 4, seed);
+    const RandomLayer layer(small_dims(), bits, seed);
     const std::vector<float> input = random_input(60, layer.config.hidden_size, 2);
     const Results expected = run_layer(layer, input, {60}, {.kv = KvType::F32});
     for (const std::string& isa : cpu_isas()) {

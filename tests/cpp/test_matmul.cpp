@@ -29,11 +29,11 @@ constexpr double kTolerance = 2e-6;
 // The same where x counts with 16 bits.
 constexpr double kIntegerTolerance = 1.6e-5;
 
+// Whether there is a product in whole numbers. The blocks do not use it for fewer than 16 rows.
 bool in_integers(const CpuOps& ops, const Matrix& w) {
-  return ops.integers.pack && w.codec == Codec::Affine && w.bits == 4 && w.group_size % 64 == 0;
+  return ops.integers.pack && w.codec == Codec::Affine && (w.bits == 4 || w.bits == 8) && w.group_size % 64 == 0;
 }
 
-// As the blocks multiply.
 void multiply(const CpuOps& ops, const Matrix& w, const float* x, int64_t x_stride, int tokens, float* y,
               int64_t y_stride, int64_t begin, int64_t end) {
   if (!in_integers(ops, w)) return ops.matmul(w, x, x_stride, tokens, y, y_stride, begin, end);
@@ -95,11 +95,16 @@ TEST_CASE("every kernel agrees with the dequantized matrix in double") {
         const RandomMatrix w(f, rows, cols, cols % 2 == 0);
         for (const int tokens : {1, 4}) {
           const std::vector<float> x = random_floats(size_t(tokens * cols), uint32_t(cols));
-          const std::vector<float> y = multiply(ops, w.matrix, x.data(), tokens);
+          std::vector<float> y(size_t(tokens * rows));
+          ops.matmul(w.matrix, x.data(), cols, tokens, y.data(), rows, 0, rows);
           const double error = worst_error(w.matrix, x.data(), cols, tokens, y.data(), rows);
-          const bool integers = in_integers(ops, w.matrix);
-          CHECK(error < (integers ? kIntegerTolerance : kTolerance));
-          (integers ? worst_integer : worst) = std::max(integers ? worst_integer : worst, error);
+          CHECK(error < kTolerance);
+          worst = std::max(worst, error);
+          if (!in_integers(ops, w.matrix)) continue;
+          y = multiply(ops, w.matrix, x.data(), tokens);
+          const double integer_error = worst_error(w.matrix, x.data(), cols, tokens, y.data(), rows);
+          CHECK(integer_error < kIntegerTolerance);
+          worst_integer = std::max(worst_integer, integer_error);
         }
       }
     }
@@ -243,16 +248,15 @@ TEST_CASE("an element has the same bits in any company") {
 TEST_CASE("VNNI and AMX give the bits of AVX2") {
   const std::vector<std::string> isas = cpu_isas();
   if (std::ranges::find(isas, "avx2") == isas.end()) return;
-  for (const int group_size : {64, 128})
-    for (const DType dtype : {DType::BF16, DType::F16, DType::F32})
+  for (const Format& f : all_formats())
+    if (in_integers(avx2_ops, Matrix{.codec = f.codec, .bits = f.bits, .group_size = f.group_size}))
       for (const int64_t cols : {64, 128, 640, 2048 + 128})
         for (const int64_t rows : {1, 7, 16, 19, 32, 50}) {
-          if (cols % group_size) continue;
-          RandomMatrix w({Codec::Affine, dtype, 4, group_size}, rows, cols, true);
+          if (cols % f.group_size) continue;
+          RandomMatrix w(f, rows, cols, true);
           if (rows > 19) w.interleave();
           for (const int tokens : {1, 2, 3, 4, 7, 16, 17, 41, 150}) {
-            CAPTURE(group_size);
-            CAPTURE(int(dtype));
+            CAPTURE(name_of(f));
             CAPTURE(cols);
             CAPTURE(rows);
             CAPTURE(tokens);
@@ -274,30 +278,34 @@ TEST_CASE("VNNI and AMX give the bits of AVX2") {
 #endif
 
 TEST_CASE("rows lie interleaved as interleave.h says") {
-  for (const DType dtype : {DType::BF16, DType::F32}) {
+  for (const auto& [bits, dtype] : {std::pair{4, DType::BF16}, {4, DType::F32}, {8, DType::F16}}) {
     const int64_t rows = 37, cols = 192;
-    const RandomMatrix stored({Codec::Affine, dtype, 4, 64}, rows, cols);
-    RandomMatrix w({Codec::Affine, dtype, 4, 64}, rows, cols);
+    const RandomMatrix stored({Codec::Affine, dtype, bits, 64}, rows, cols);
+    RandomMatrix w({Codec::Affine, dtype, bits, 64}, rows, cols);
     w.interleave();
     const Matrix& m = w.matrix;
-    const size_t element = size_of(dtype);
-    const auto check = [&](uint64_t offset, uint64_t row_bytes, size_t size) {
-      std::vector<std::byte> row(row_bytes);
+    // Byte i of a row of codes is in this word.
+    const auto word_of = [&](int64_t i) { return bits == 8 ? i / 64 * 16 + i % 2 * 8 + i % 64 / 8 : i / 4; };
+    const auto byte_of = [&](int64_t i) { return bits == 8 ? i % 8 / 2 : i % 4; };
+    const auto check = [&](uint64_t offset, int64_t row_bytes, Element element) {
+      std::vector<std::byte> row(size_t(row_bytes), std::byte(0));
       for (int64_t r = 0; r < rows; ++r) {
-        const std::byte* expected = stored.memory.data() + offset + uint64_t(r) * row_bytes;
+        const std::byte* expected = stored.memory.data() + offset + r * row_bytes;
         const int64_t set = r / 16 * 16;
-        for (uint64_t k = 0; k < row_bytes / size; ++k) {
-          const uint64_t at = set + 16 > rows ? uint64_t(r) * row_bytes + k * size
-                                              : uint64_t(set) * row_bytes + (k * 16 + uint64_t(r - set)) * size;
-          CHECK(std::memcmp(w.memory.data() + offset + at, expected + k * size, size) == 0);
+        for (int64_t i = 0; i < row_bytes; ++i) {
+          int64_t at = r * row_bytes + i;
+          if (set + 16 <= rows)
+            at = set * row_bytes + (element == Element::Half ? (i / 2 * 16 + r - set) * 2 + i % 2
+                                                             : (word_of(i) * 16 + r - set) * 4 + byte_of(i));
+          CHECK(w.memory[offset + uint64_t(at)] == expected[i]);
         }
-        copy_row(m.base + offset, rows, r, int64_t(row_bytes), size, row.data());
-        CHECK(std::memcmp(row.data(), expected, row_bytes) == 0);
+        copy_row(m.base + offset, rows, r, row_bytes, element, row.data());
+        CHECK(std::memcmp(row.data(), expected, size_t(row_bytes)) == 0);
       }
     };
-    check(m.weight_offset, m.weight_row_bytes(), 4);
-    check(m.scales_offset, m.scale_row_bytes(), element);
-    check(m.biases_offset, m.scale_row_bytes(), element);
+    check(m.weight_offset, int64_t(m.weight_row_bytes()), codes_of(m));
+    check(m.scales_offset, int64_t(m.scale_row_bytes()), scales_of(m));
+    check(m.biases_offset, int64_t(m.scale_row_bytes()), scales_of(m));
   }
 }
 
@@ -329,16 +337,46 @@ TEST_CASE("an interleaved matrix gives the same bits") {
 }
 
 TEST_CASE("x of any size counts alike") {
-  const RandomMatrix w({Codec::Affine, DType::BF16, 4, 64}, 3, 128);
-  for (const std::string& isa : cpu_isas())
-    for (const float size : {1e-20f, 1.f, 1e30f}) {
-      CAPTURE(isa);
-      CAPTURE(size);
-      std::vector<float> x = random_floats(128, 1);
-      for (float& value : x) value *= size;
-      const std::vector<float> y = multiply(ops_for(isa), w.matrix, x.data(), 1);
-      CHECK(worst_error(w.matrix, x.data(), 128, 1, y.data(), 3) < kIntegerTolerance);
+  for (const int bits : {4, 8}) {
+    const RandomMatrix w({Codec::Affine, DType::BF16, bits, 64}, 3, 128);
+    for (const std::string& isa : cpu_isas())
+      for (const float size : {1e-20f, 1.f, 1e30f}) {
+        CAPTURE(bits);
+        CAPTURE(isa);
+        CAPTURE(size);
+        std::vector<float> x = random_floats(128, 1);
+        for (float& value : x) value *= size;
+        const std::vector<float> y = multiply(ops_for(isa), w.matrix, x.data(), 1);
+        CHECK(worst_error(w.matrix, x.data(), 128, 1, y.data(), 3) < kIntegerTolerance);
+      }
+  }
+}
+
+TEST_CASE("the largest sums of a block are exact") {
+  // The largest codes, a scale of 1, and x of whole numbers of 2^-15, which is the step: 127 and -128 in either byte.
+  for (const int bits : {4, 8}) {
+    RandomMatrix w({Codec::Affine, DType::F32, bits, 64}, 16, 64);
+    std::fill(w.memory.begin() + std::ptrdiff_t(w.matrix.weight_offset), w.memory.end(), std::byte(0xff));
+    for (size_t r = 0; r < 16; ++r) {
+      put_float(w.memory.data() + w.matrix.scales_offset + 4 * r, DType::F32, 1);
+      put_float(w.memory.data() + w.matrix.biases_offset + 4 * r, DType::F32, 0);
     }
+    for (const int even : {32512, -32512, 32384, -32384, 127, -128})
+      for (const int odd : {even, -even}) {
+        std::vector<float> x;
+        for (int c = 0; c < 64; ++c) x.push_back(std::ldexp(float(c % 2 ? odd : even), -15));
+        x[7] = std::ldexp(32512.f, -15);
+        double sum = 0;
+        for (const float value : x) sum += double(value) * ((1 << bits) - 1);
+        CAPTURE(bits);
+        CAPTURE(even);
+        CAPTURE(odd);
+        for (const std::string& isa : cpu_isas()) {
+          if (!in_integers(ops_for(isa), w.matrix)) continue;
+          for (const float y : multiply(ops_for(isa), w.matrix, x.data(), 1)) CHECK(y == float(sum));
+        }
+      }
+  }
 }
 
 TEST_CASE("threads do not change a bit") {

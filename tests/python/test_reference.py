@@ -1,9 +1,9 @@
 """The forward pass against mlx-lm in float32, and against itself.
 
 Tolerances are those of the fixtures: hidden states and logits max(1e-3, 10 * noise) absolute, router weights 1e-4,
-expert choices and greedy tokens equal. Instruction sets that take the inputs of 4-bit matrices with 16 bits may be off
-by 20 times as much (logits here have a standard deviation of 2.5). Within one backend everything else is equal bit for
-bit: chunk size, cache size, prefetch, thread count.
+expert choices and greedy tokens equal. Instruction sets that take the inputs of 4-bit and 8-bit matrices with 16 bits
+may be off by 20 times as much (logits here have a standard deviation of 2.5). Within one backend everything else is
+equal bit for bit: chunk size, cache size, prefetch, thread count.
 """
 
 from collections.abc import Callable
@@ -183,6 +183,18 @@ def test_small_kv_rows_stay_near(container: Container, name: str, kv: str, limit
             same &= (np.sort(a, -1) == np.sort(b, -1)).all(-1)
     assert same.mean() >= 0.8
     assert np.abs(exact["logits"] - rounded["logits"])[same].max() <= limit
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+def test_a_whole_model_of_few_bits(tmp_path: Path, bits: int) -> None:
+    """Head and embedding in one, experts in slots, all of them quantized: as the reference computes it."""
+    path, isa = tmp_path / "model.qpack", _core.cpu_isas()[0]
+    want, info = forward("next-hf-f32")
+    repack(CHECKPOINTS / "next-hf-f32", path, bits=bits)
+    exact = run(str(path), want["short.tokens"], capture=True, isa="reference")
+    got = run(str(path), want["short.tokens"], capture=True, isa=isa)
+    np.testing.assert_array_equal(got["embed"], exact["embed"])
+    np.testing.assert_allclose(got["logits"], exact["logits"], rtol=0, atol=tolerance(info, isa))
 
 
 def test_every_committed_fixture_is_used() -> None:

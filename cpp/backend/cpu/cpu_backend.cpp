@@ -48,7 +48,7 @@ class CpuBackend final : public Backend {
   }
 
   std::string arithmetic() const override {
-    return std::string("cpu ") + cpu_.ops.name + (cpu_.ops.integers.pack ? ", 4 bits in whole numbers" : "");
+    return std::string("cpu ") + cpu_.ops.name + (cpu_.ops.integers.pack ? ", 4 and 8 bits in whole numbers" : "");
   }
 
   bool interleaves(const Matrix& matrix) const override { return in_integers(cpu_, matrix); }

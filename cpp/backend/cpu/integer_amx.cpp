@@ -27,11 +27,11 @@ struct Amx {
   Amx(const Amx&) = delete;
   Amx& operator=(const Amx&) = delete;
 
-  static void unpack(const std::byte* codes, TilePanel& panel) {
+  static void unpack(const std::byte* codes, std::byte* panel) {
     for (int k = 0; k < 8; ++k) {
-      const Avx512Lanes::Codes rows = Avx512Lanes::codes(codes + 64 * k);
-      _mm512_store_si512(panel.words[k], rows.even);
-      _mm512_store_si512(panel.words[8 + k], rows.odd);
+      const Avx512Lanes::Codes rows = Avx512Lanes::codes<4>(codes + 64 * k);
+      _mm512_store_si512(panel + 64 * k, rows.even);
+      _mm512_store_si512(panel + 64 * (8 + k), rows.odd);
     }
   }
 
@@ -43,10 +43,10 @@ struct Amx {
 
   // The intrinsics are macros that put the number of a tile into assembly as it is written.
   template <int kSet>
-  static void multiply(const TilePanel& panel, TileSums& sums) {
+  static void multiply(const std::byte* panel, TileSums& sums) {
     __asm__ volatile("" : : : "memory");
     if constexpr (kSet == 0) {
-      _tile_loadd(6, panel.words, 64);
+      _tile_loadd(6, panel, 64);
       _tile_zero(0);
       _tile_dpbsud(0, 4, 6);
       _tile_zero(1);
@@ -54,7 +54,7 @@ struct Amx {
       _tile_stored(0, sums.high, 64);
       _tile_stored(1, sums.low, 64);
     } else {
-      _tile_loadd(7, panel.words, 64);
+      _tile_loadd(7, panel, 64);
       _tile_zero(2);
       _tile_dpbsud(2, 4, 7);
       _tile_zero(3);

@@ -9,7 +9,8 @@ struct Avx2Bytes : Avx2Lanes {
   static constexpr int kTokens = 2;  // of a tile: with two vectors of rows 8 of the 16 registers for sums
 
   // A sum of two products is at most 2 * 15 * 128, so 8 of them fit into 16 bits: those of 4 words of codes.
-  template <int T>
+  template <int kBits, int T>
+    requires(kBits == 4)
   [[gnu::always_inline]] static void dot(const std::byte* words, const PackedBlock* const* x, V (*sums)[2]) {
     const V weigh_high = _mm256_set1_epi16(256), weigh_low = _mm256_set1_epi16(1);
     for (int half = 0; half < 2; ++half) {
@@ -19,7 +20,7 @@ struct Avx2Bytes : Avx2Lanes {
       const auto add = [&](int k) __attribute__((always_inline)) {
         Codes rows[2];
         for (int v = 0; v < 2; ++v) {
-          rows[v] = codes(words + 64 * k + 32 * v);
+          rows[v] = codes<kBits>(words + 64 * k + 32 * v);
           __asm__("" : "+x"(rows[v].even), "+x"(rows[v].odd));  // in registers, or gcc computes them for each token
         }
         for (int t = 0; t < T; ++t) {
@@ -42,6 +43,41 @@ struct Avx2Bytes : Avx2Lanes {
           const V sum =
               _mm256_add_epi32(_mm256_madd_epi16(high[t][v], weigh_high), _mm256_madd_epi16(low[t][v], weigh_low));
           sums[t][v] = half ? _mm256_add_epi32(sums[t][v], sum) : sum;
+        }
+    }
+  }
+
+  // The sum of two products of 8-bit codes needs more than 16 bits, so words of 16 bits are multiplied: columns 0 and 2
+  // of the four of a word, then 1 and 3.
+  template <int kBits, int T>
+    requires(kBits == 8)
+  [[gnu::always_inline]] static void dot(const std::byte* words, const PackedBlock* const* x, V (*sums)[2]) {
+    const V low_byte = _mm256_set1_epi16(0xff);
+    alignas(32) int16_t q[T][2][kBlockColumns / 2];
+    for (int t = 0; t < T; ++t) {
+      for (int half = 0; half < kBlockColumns; half += 32) {
+        const V high = load_bytes(x[t]->high + half), low = load_bytes(x[t]->low + half);
+        const auto put = [&](int which, V high_of, V low_of) {  // bytes of which the upper one counts
+          const V sum = _mm256_add_epi16(_mm256_andnot_si256(low_byte, high_of), _mm256_srai_epi16(low_of, 8));
+          _mm256_store_si256(reinterpret_cast<V*>(q[t][which] + half / 2), sum);
+        };
+        put(0, _mm256_slli_epi16(high, 8), _mm256_slli_epi16(low, 8));
+        put(1, high, low);
+      }
+      for (int v = 0; v < 2; ++v) sums[t][v] = _mm256_setzero_si256();
+    }
+    for (int k = 0; k < kBlockColumns / 4; ++k) {
+      V rows[2][2];
+      for (int v = 0; v < 2; ++v) {
+        const V bytes = load_bytes(words + 64 * k + 32 * v);
+        rows[0][v] = _mm256_and_si256(bytes, low_byte);
+        rows[1][v] = _mm256_srli_epi16(bytes, 8);
+      }
+      for (int t = 0; t < T; ++t)
+        for (int which = 0; which < 2; ++which) {
+          const V columns = broadcast(q[t][which] + 2 * k);
+          for (int v = 0; v < 2; ++v)
+            sums[t][v] = _mm256_add_epi32(sums[t][v], _mm256_madd_epi16(rows[which][v], columns));
         }
     }
   }

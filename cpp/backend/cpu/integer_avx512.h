@@ -35,11 +35,14 @@ struct Avx512Lanes {
     }
   }
 
-  // Of a word of codes its even columns and its odd ones, a byte each.
+  // Of 8 columns the even ones and the odd ones, a byte each. Words of 8-bit codes: of those at `words` and 8 further
+  // on.
   struct Codes {
     V even, odd;
   };
+  template <int kBits>
   static Codes codes(const std::byte* words) {
+    if constexpr (kBits == 8) return {load_bytes(words), load_bytes(words + block_bytes(kBits) / 2)};
     const V mask = _mm512_set1_epi8(0x0f), bytes = load_bytes(words);
     return {_mm512_and_si512(bytes, mask), _mm512_and_si512(_mm512_srli_epi16(bytes, 4), mask)};
   }

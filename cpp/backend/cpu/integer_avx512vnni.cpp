@@ -16,12 +16,12 @@ struct Avx512Vnni : Avx512Lanes {
             : "v"(row), "m"(*reinterpret_cast<const int8_t (*)[4]>(columns)));
   }
 
-  template <int T>
+  template <int kBits, int T>
   [[gnu::always_inline]] static void dot(const std::byte* words, const PackedBlock* const* x, V (*sums)[1]) {
     V high[T], low[T];
     for (int t = 0; t < T; ++t) high[t] = low[t] = _mm512_setzero_si512();
     for (int k = 0; k < 8; ++k) {
-      const Codes rows = codes(words + 64 * k);
+      const Codes rows = codes<kBits>(words + 64 * k);
       for (int t = 0; t < T; ++t) {
         add(high[t], rows.even, x[t]->high + 4 * k);
         add(low[t], rows.even, x[t]->low + 4 * k);

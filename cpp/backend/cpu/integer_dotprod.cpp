@@ -35,7 +35,32 @@ struct DotProd {
     }
   }
 
-  template <int T>
+  // Of 8 columns the even ones and the odd ones, a byte each. As bytes are signed, 8-bit codes are less by 128.
+  struct Codes {
+    int8x16_t even, odd;
+  };
+  template <int kBits>
+  static Codes codes(const std::byte* words) {
+    const auto load = [&](int64_t at) { return vld1q_u8(reinterpret_cast<const uint8_t*>(words) + at); };
+    if constexpr (kBits == 8) {
+      const auto less = [&](int64_t at) { return vreinterpretq_s8_u8(veorq_u8(load(at), vdupq_n_u8(128))); };
+      return {less(0), less(block_bytes(kBits) / 2)};
+    }
+    const uint8x16_t bytes = load(0);
+    return {vreinterpretq_s8_u8(vandq_u8(bytes, vdupq_n_u8(0x0f))), vreinterpretq_s8_u8(vshrq_n_u8(bytes, 4))};
+  }
+
+  // The sum of a block's q.
+  static int32_t sum_of(const PackedBlock& x) {
+    V high = vdupq_n_s32(0), low = vdupq_n_s32(0);
+    for (int c = 0; c < kBlockColumns; c += 16) {
+      high = vdotq_s32(high, vld1q_s8(x.high + c), vdupq_n_s8(1));
+      low = vdotq_s32(low, vld1q_s8(x.low + c), vdupq_n_s8(1));
+    }
+    return vaddvq_s32(vaddq_s32(vshlq_n_s32(high, 8), low));
+  }
+
+  template <int kBits, int T>
   [[gnu::always_inline]] static void dot(const std::byte* words, const PackedBlock* const* x, V (*sums)[4]) {
     V high[T][4], low[T][4];
     for (int t = 0; t < T; ++t)
@@ -50,15 +75,12 @@ struct DotProd {
       }
       const auto add = [&](auto word) __attribute__((always_inline)) {
         for (int v = 0; v < 4; ++v) {
-          const uint8x16_t codes =
-              vld1q_u8(reinterpret_cast<const uint8_t*>(words) + 16 * first + 64 * word.value + 16 * v);
-          const int8x16_t even = vreinterpretq_s8_u8(vandq_u8(codes, vdupq_n_u8(0x0f)));
-          const int8x16_t odd = vreinterpretq_s8_u8(vshrq_n_u8(codes, 4));
+          const Codes rows = codes<kBits>(words + 16 * first + 64 * word.value + 16 * v);
           for (int t = 0; t < T; ++t) {
-            high[t][v] = vdotq_laneq_s32(high[t][v], even, high_even[t], word.value);
-            low[t][v] = vdotq_laneq_s32(low[t][v], even, low_even[t], word.value);
-            high[t][v] = vdotq_laneq_s32(high[t][v], odd, high_odd[t], word.value);
-            low[t][v] = vdotq_laneq_s32(low[t][v], odd, low_odd[t], word.value);
+            high[t][v] = vdotq_laneq_s32(high[t][v], rows.even, high_even[t], word.value);
+            low[t][v] = vdotq_laneq_s32(low[t][v], rows.even, low_even[t], word.value);
+            high[t][v] = vdotq_laneq_s32(high[t][v], rows.odd, high_odd[t], word.value);
+            low[t][v] = vdotq_laneq_s32(low[t][v], rows.odd, low_odd[t], word.value);
           }
         }
       };
@@ -67,8 +89,10 @@ struct DotProd {
       add(std::integral_constant<int, 2>{});
       add(std::integral_constant<int, 3>{});
     }
-    for (int t = 0; t < T; ++t)
-      for (int v = 0; v < 4; ++v) sums[t][v] = vaddq_s32(vshlq_n_s32(high[t][v], 8), low[t][v]);
+    for (int t = 0; t < T; ++t) {
+      const V missing = vdupq_n_s32(kBits == 8 ? 128 * sum_of(*x[t]) : 0);
+      for (int v = 0; v < 4; ++v) sums[t][v] = vaddq_s32(missing, vaddq_s32(vshlq_n_s32(high[t][v], 8), low[t][v]));
+    }
   }
 };
 

@@ -18,8 +18,10 @@
 namespace swiftlet {
 namespace {
 
-constexpr int64_t kSetBlockBytes = kSetRows * kBlockColumns / 2;  // of codes of a block
-constexpr int64_t kBytesAhead = 2048;                             // of codes that are prefetched
+constexpr int64_t kBytesAhead = 2048;  // of codes that are prefetched
+
+// Bytes of the codes of a block of a set.
+constexpr int64_t block_bytes(int bits) { return kSetRows * kBlockColumns * bits / 8; }
 
 // 16 rows, interleaved.
 struct RowSet {
@@ -34,9 +36,9 @@ inline RowSet row_set(const Matrix& w, int64_t set, float* scratch) {
   if (w.interleaved && rows == kSetRows) return stored;
   auto* out = reinterpret_cast<std::byte*>(scratch);
   const RowSet copy = {out, out + kSetRows * codes, out + kSetRows * (codes + scales)};
-  interleave_rows(stored.codes, codes, rows, 4, out);
-  interleave_rows(stored.scales, scales, rows, size_of(w.dtype), out + kSetRows * codes);
-  interleave_rows(stored.biases, scales, rows, size_of(w.dtype), out + kSetRows * (codes + scales));
+  interleave_rows(stored.codes, codes, rows, codes_of(w), out);
+  interleave_rows(stored.scales, scales, rows, scales_of(w), out + kSetRows * codes);
+  interleave_rows(stored.biases, scales, rows, scales_of(w), out + kSetRows * (codes + scales));
   return copy;
 }
 inline size_t set_scratch_floats(const Matrix& w) {
@@ -92,7 +94,10 @@ class IntegerKernel {
     float* scratch = matmul_scratch(set_scratch_floats(w_));
     for (int64_t set = begin / kSetRows; set * kSetRows < end; ++set) {
       const RowSet rows = row_set(w_, set, scratch);
-      tiles<I::kTokens>(rows, 0, tokens, set * kSetRows, y, y_stride, begin, end);
+      if (w_.bits == 8)
+        tiles<8, I::kTokens>(rows, 0, tokens, set * kSetRows, y, y_stride, begin, end);
+      else
+        tiles<4, I::kTokens>(rows, 0, tokens, set * kSetRows, y, y_stride, begin, end);
     }
   }
 
@@ -102,20 +107,20 @@ class IntegerKernel {
   const std::byte* x_;
 
   // Tokens `token` .. tokens - 1, T at a time, what is left of them fewer at a time.
-  template <int T>
+  template <int kBits, int T>
   void tiles(const RowSet& rows, int token, int tokens, int64_t first, float* y, int64_t y_stride, int64_t begin,
              int64_t end) const {
     for (; token + T <= tokens; token += T) {
       alignas(64) float values[T][kSetRows];
-      tile<T>(rows, token, values);
+      tile<kBits, T>(rows, token, values);
       for (int t = 0; t < T; ++t) store_rows(w_, values[t], first, begin, end, y + (token + t) * y_stride);
     }
     if constexpr (T > 1)
-      if (token < tokens) tiles<T / 2>(rows, token, tokens, first, y, y_stride, begin, end);
+      if (token < tokens) tiles<kBits, T / 2>(rows, token, tokens, first, y, y_stride, begin, end);
   }
 
   // T tokens from `token` on against a set of rows.
-  template <int T>
+  template <int kBits, int T>
   [[gnu::noinline]] void tile(const RowSet& rows, int token, float (*values)[kSetRows]) const {
     const PackedBlock* x[T];
     for (int t = 0; t < T; ++t) x[t] = reinterpret_cast<const PackedBlock*>(x_ + (token + t) * packed_bytes(w_.cols));
@@ -124,10 +129,10 @@ class IntegerKernel {
     for (int t = 0; t < T; ++t)
       for (int v = 0; v < kVectors; ++v) total[t][v] = I::set1(0);
     for (int64_t b = 0; b < blocks_; ++b) {
-      const std::byte* codes = rows.codes + b * kSetBlockBytes;
-      for (int64_t line = 0; line < kSetBlockBytes; line += 64) __builtin_prefetch(codes + kBytesAhead + line);
+      const std::byte* codes = rows.codes + b * block_bytes(kBits);
+      for (int64_t line = 0; line < block_bytes(kBits); line += 64) __builtin_prefetch(codes + kBytesAhead + line);
       typename I::V sums[T][kVectors];
-      I::template dot<T>(codes, x, sums);
+      I::template dot<kBits, T>(codes, x, sums);
       const int64_t group = (per_group == 1 ? b : b / per_group) * kSetRows * size;
       // From a block to its steps: the same for all tokens, so that they need no registers of their own.
       const int64_t to_steps = (blocks_ - b) * int64_t(sizeof(PackedBlock)) + b * int64_t(sizeof(PackedSteps));

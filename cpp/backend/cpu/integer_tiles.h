@@ -12,14 +12,12 @@ namespace {
 
 constexpr int kTileTokens = 16;
 constexpr int kTileSets = 2;
-constexpr int kTileBlocks = 8;   // whose codes are unpacked at a time, so that they stay in L1
+constexpr int kTileBlocks = 8;   // whose codes are taken at a time, so that they stay in L1
 constexpr int kMaxTokens = 128;  // whose totals are kept
 
-// The codes of a block of a set, a byte each: first the even columns, four of them in a word for each row, then the odd
-// ones.
-struct TilePanel {
-  alignas(64) uint8_t words[kBlockColumns / 4][kSetRows][4];
-};
+// A panel: the codes of a block of a set, a byte each, as interleave.h has those of 8 bits. Those of 4 bits are
+// unpacked to that.
+constexpr int64_t kPanelBytes = block_bytes(8);
 
 // Exact sums of a block of a set, still in halves.
 struct TileSums {
@@ -27,7 +25,7 @@ struct TileSums {
 };
 
 // Tiles(tokens) prepares this thread's unit for tiles of so many tokens, until the object goes.
-// Tiles::unpack(codes, panel): codes of a block of a set.
+// Tiles::unpack(codes, panel): 4-bit codes of a block of a set to kPanelBytes, aligned to 64.
 // Tiles::load(x, stride): `tokens` blocks of x, `stride` bytes apart, for the next products.
 // Tiles::multiply<set>(panel, sums): sums of what was loaded with a panel.
 template <class I, class Tiles>
@@ -73,16 +71,20 @@ class TileKernel {
   // Tokens first .. first + count - 1 with two sets of rows.
   void multiply(const RowSet* rows, int first, int count, int tile_tokens, Totals totals) const {
     std::fill_n(&totals[0][0][0], count * kTileSets * kSetRows, 0.f);
-    TilePanel panels[kTileBlocks][kTileSets];
+    alignas(64) std::byte unpacked[kTileBlocks][kTileSets][kPanelBytes];
+    const std::byte* panels[kTileBlocks][kTileSets];
+    const int64_t bytes = block_bytes(w_.bits);
     for (int64_t block = 0; block < blocks_; block += kTileBlocks) {
       const int blocks = int(std::min<int64_t>(kTileBlocks, blocks_ - block));
       for (int s = 0; s < kTileSets; ++s)
         for (int b = 0; b < blocks; ++b) {
-          // What is unpacked next is on its way while these are multiplied; behind this set comes the other one.
+          // What is taken next is on its way while these are multiplied; behind this set comes the other one.
           const int64_t next = block + b + kTileBlocks;
-          const std::byte* ahead = rows[s].codes + (next < blocks_ ? next : next + blocks_) * kSetBlockBytes;
-          for (int64_t line = 0; line < kSetBlockBytes; line += 64) __builtin_prefetch(ahead + line);
-          Tiles::unpack(rows[s].codes + (block + b) * kSetBlockBytes, panels[b][s]);
+          const std::byte* ahead = rows[s].codes + (next < blocks_ ? next : next + blocks_) * bytes;
+          for (int64_t line = 0; line < bytes; line += 64) __builtin_prefetch(ahead + line);
+          const std::byte* codes = rows[s].codes + (block + b) * bytes;
+          panels[b][s] = w_.bits == 8 ? codes : unpacked[b][s];
+          if (w_.bits == 4) Tiles::unpack(codes, unpacked[b][s]);
         }
       for (int t = 0; t < count; t += tile_tokens) {
         // The last tile reaches back, so that it is full.
@@ -94,7 +96,7 @@ class TileKernel {
 
   // Joins tokens done .. done + count - 1 of the tile that begins with token `start`.
   [[gnu::noinline]] void tile(const RowSet* rows, int start, int done, int count, int64_t first, int blocks,
-                              const TilePanel (*panels)[kTileSets], Totals totals) const {
+                              const std::byte* const (*panels)[kTileSets], Totals totals) const {
     const int64_t per_group = w_.group_size / kBlockColumns, size = int64_t(size_of(w_.dtype));
     const int64_t stride = packed_bytes(w_.cols);
     const PackedBlock* x = x_at(start) + first;

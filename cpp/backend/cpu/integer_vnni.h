@@ -12,13 +12,13 @@ template <class Dot>
 struct VnniBytes : Avx2Lanes {
   static constexpr int kTokens = 2;  // of a tile: with two vectors of rows 8 of the 16 registers for sums
 
-  template <int T>
+  template <int kBits, int T>
   [[gnu::always_inline]] static void dot(const std::byte* words, const PackedBlock* const* x, V (*sums)[2]) {
     V high[T][2], low[T][2];
     for (int t = 0; t < T; ++t)
       for (int v = 0; v < 2; ++v) high[t][v] = low[t][v] = _mm256_setzero_si256();
     for (int k = 0; k < 8; ++k) {
-      const Codes rows[2] = {codes(words + 64 * k), codes(words + 64 * k + 32)};
+      const Codes rows[2] = {codes<kBits>(words + 64 * k), codes<kBits>(words + 64 * k + 32)};
       for (int t = 0; t < T; ++t) {
         const V high_even = broadcast(x[t]->high + 4 * k), high_odd = broadcast(x[t]->high + 32 + 4 * k);
         const V low_even = broadcast(x[t]->low + 4 * k), low_odd = broadcast(x[t]->low + 32 + 4 * k);

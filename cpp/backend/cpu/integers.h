@@ -1,19 +1,18 @@
-// Products with 4-bit matrices in whole numbers: what x becomes for them.
+// Products with 4-bit and 8-bit matrices in whole numbers: what x becomes for them.
 //
-// Multiplying floats costs a conversion for every weight. Here a block of 64 columns of x becomes whole numbers with
-// one step, x = step * q with |q| <= 32,512, so that an element is off by at most 1/65,024 of the largest of its block.
-// q has 16 bits, and is split into two bytes, q = 256 * high + low, as instructions multiply bytes.
+// Multiplying floats costs a conversion for every weight. Here a block of 64 columns of x (kBlockColumns) becomes whole
+// numbers with one step, x = step * q with |q| <= 32,512, so that an element is off by at most 1/65,024 of the largest
+// of its block. q has 16 bits, and is split into two bytes, q = 256 * high + low, as instructions multiply bytes.
 #pragma once
 
 #include <cstdint>
 
+#include "backend/interleave.h"
 #include "backend/matrix.h"
 
 namespace swiftlet {
 
-constexpr int kBlockColumns = 64;  // columns with one step
-
-// As the low nibbles of a word of codes are its even columns, these come first.
+// As the low nibbles of a word of 4-bit codes are its even columns, these come first.
 struct PackedBlock {
   int8_t low[kBlockColumns], high[kBlockColumns];
 };
@@ -40,8 +39,10 @@ using PackFn = void (*)(const float* x, int64_t cols, std::byte* out);
 using IntegerMatmulFn = void (*)(const Matrix& w, const std::byte* x, int tokens, float* y, int64_t y_stride,
                                  int64_t row_begin, int64_t row_end);
 
+// Not of a matrix without a whole set of rows, which would have to be brought into their order for each product.
 inline bool takes_integers(const Matrix& w) {
-  return w.codec == Codec::Affine && w.bits == 4 && w.group_size % kBlockColumns == 0;
+  return w.codec == Codec::Affine && (w.bits == 4 || w.bits == 8) && w.group_size % kBlockColumns == 0 &&
+         w.rows >= kSetRows;
 }
 
 // One of the two for each instruction set: x packed by the first goes to the second.

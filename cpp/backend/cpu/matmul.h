@@ -1,4 +1,5 @@
-// y = x W^T for every codec, in f32. 4-bit matrices have a faster way where instructions multiply bytes: integers.h.
+// y = x W^T for every codec, in f32. 4-bit and 8-bit ones have a faster way where instructions multiply bytes:
+// integers.h.
 #pragma once
 
 #include <cstdint>
