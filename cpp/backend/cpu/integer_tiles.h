@@ -50,9 +50,14 @@ class TileKernel {
           rows[s] = row_set(w_, std::min<int64_t>(set + s, int64_t(sets) - 1), scratch + size_t(s) * set_floats);
         alignas(64) float totals[kMaxTokens][kTileSets][kSetRows];
         multiply(rows, first, count, tile_tokens, totals);
-        for (int t = 0; t < count; ++t)
-          for (int s = 0; s < kTileSets; ++s)
-            store_rows(w_, totals[t][s], (set + s) * kSetRows, begin, end, y + (first + t) * y_stride);
+        const int64_t row = set * kSetRows;
+        float* out = y + first * y_stride;
+        if (!w_.bias && begin <= row && row + kTileSets * kSetRows <= end)
+          for (int t = 0; t < count; ++t) std::memcpy(out + t * y_stride + row, totals[t], sizeof(totals[t]));
+        else
+          for (int t = 0; t < count; ++t)
+            for (int s = 0; s < kTileSets; ++s)
+              store_rows(w_, totals[t][s], row + s * kSetRows, begin, end, out + t * y_stride);
       }
     }
   }
@@ -89,14 +94,15 @@ class TileKernel {
       for (int t = 0; t < count; t += tile_tokens) {
         // The last tile reaches back, so that it is full.
         const int start = std::min(t, count - tile_tokens), done = t - start;
-        tile(rows, first + start, done, std::min(tile_tokens, count - t), block, blocks, panels, totals + t);
+        tile(rows, first + start, tile_tokens, done, std::min(tile_tokens, count - t), block, blocks, panels,
+             totals + t);
       }
     }
   }
 
   // Joins tokens done .. done + count - 1 of the tile that begins with token `start`.
-  [[gnu::noinline]] void tile(const RowSet* rows, int start, int done, int count, int64_t first, int blocks,
-                              const std::byte* const (*panels)[kTileSets], Totals totals) const {
+  [[gnu::noinline]] void tile(const RowSet* rows, int start, int tile_tokens, int done, int count, int64_t first,
+                              int blocks, const std::byte* const (*panels)[kTileSets], Totals totals) const {
     const int64_t per_group = w_.group_size / kBlockColumns, size = int64_t(size_of(w_.dtype));
     const int64_t stride = packed_bytes(w_.cols);
     const PackedBlock* x = x_at(start) + first;
@@ -118,11 +124,20 @@ class TileKernel {
                    join<I>(I::load(total), sum, *reinterpret_cast<const PackedSteps*>(of_token), scale[v], offset[v]));
         }
     };
+    // x comes from L2, and no prefetcher sees tiles coming: this tile's next blocks, then the next tile's first ones.
+    const auto prefetch_x = [&](int b) {
+      const PackedBlock* ahead = b < blocks ? x + b : x_at(start + tile_tokens) + first + b - blocks;
+      for (int t = 0; t < tile_tokens; ++t) {
+        const std::byte* lines = reinterpret_cast<const std::byte*>(ahead) + t * stride;
+        for (int64_t line = 0; line < int64_t(sizeof(PackedBlock)); line += 64) __builtin_prefetch(lines + line);
+      }
+    };
     // The unit multiplies one set while the other one's sums are joined.
     TileSums sums[kTileSets];
     Tiles::load(x, stride);
     Tiles::template multiply<0>(panels[0][0], sums[0]);
     for (int b = 0; b < blocks; ++b) {
+      prefetch_x(b + 2);
       Tiles::template multiply<1>(panels[b][1], sums[1]);
       join_set(b, 0, sums[0]);
       if (b + 1 < blocks) {
