@@ -31,6 +31,10 @@ void Rotary::apply(float* head) const {
 
 namespace {
 
+// Tokens and query heads that are attended together in a prefill.
+constexpr int kTokenBlock = 4, kHeadBlock = 8;
+static_assert(kTokenBlock * kHeadBlock <= kQueryBlock);
+
 // Norm and rotary of one token's queries and keys; its keys and values go to the cache.
 void store_token(Cpu& cpu, const AttentionWeights& weights, KvCache& cache, int64_t position, int t) {
   const ModelConfig& c = cpu.config;
@@ -53,35 +57,45 @@ void store_token(Cpu& cpu, const AttentionWeights& weights, KvCache& cache, int6
   }
 }
 
-// Query heads that are attended together: at most kHeadBlock of those that share a KV head.
+// Query heads that are attended together: `heads` of each of `kv_heads` KV heads. They follow each other.
 struct HeadBlock {
-  int kv_head, first, count;
+  int kv_head, kv_heads, first, heads;
+  int count() const { return kv_heads * heads; }
 };
 
-int head_blocks(const ModelConfig& c) {
+// Blocks of at most `most` query heads: those of several KV heads, or some of one.
+int head_blocks(const ModelConfig& c, int most) {
   const int shared = c.num_attention_heads / c.num_key_value_heads;
-  return c.num_key_value_heads * ((shared + kHeadBlock - 1) / kHeadBlock);
+  if (shared > most) return c.num_key_value_heads * ((shared + most - 1) / most);
+  const int together = most / shared;
+  return (c.num_key_value_heads + together - 1) / together;
 }
 
-HeadBlock head_block(const ModelConfig& c, int index) {
+HeadBlock head_block(const ModelConfig& c, int most, int index) {
   const int shared = c.num_attention_heads / c.num_key_value_heads;
-  const int blocks = (shared + kHeadBlock - 1) / kHeadBlock;
-  const int kv_head = index / blocks, offset = index % blocks * kHeadBlock;
-  return {kv_head, kv_head * shared + offset, std::min(shared - offset, kHeadBlock)};
+  if (shared > most) {
+    const int blocks = (shared + most - 1) / most;
+    const int kv_head = index / blocks, offset = index % blocks * most;
+    return {kv_head, 1, kv_head * shared + offset, std::min(shared - offset, most)};
+  }
+  const int together = most / shared, kv_head = index * together;
+  return {kv_head, std::min(together, c.num_key_value_heads - kv_head), kv_head * shared, shared};
 }
 
-// One token's heads over one block of positions, up to the token's own.
-void attend_block(Cpu& cpu, const KvCache& cache, int64_t position, int t, const HeadBlock& heads, int64_t block,
-                  float* m, float* l, float* out) {
+// Heads of tokens first .. last - 1 over one block of positions, each up to its token's own. The first sees some of it.
+void attend_block(Cpu& cpu, const KvCache& cache, int64_t position, int first, int last, const HeadBlock& heads,
+                  int64_t block, float* m, float* l, float* out) {
   const ModelConfig& c = cpu.config;
-  const int64_t begin = block * kPositionBlock;
-  const Attend query = {
-      .q = cpu.scratch.attention.q + (int64_t(t) * c.num_attention_heads + heads.first) * 2 * c.head_dim,
-      .q_stride = 2 * int64_t(c.head_dim),
-      .heads = heads.count,
-      .head_dim = c.head_dim,
-      .scale = 1.0f / std::sqrt(float(c.head_dim))};
-  const int count = int(std::min<int64_t>(position + 1 - begin, kPositionBlock));
+  const int64_t begin = block * kPositionBlock, token_stride = 2 * int64_t(c.num_attention_heads) * c.head_dim;
+  const Attend query = {.q = cpu.scratch.attention.q + first * token_stride + 2 * int64_t(heads.first) * c.head_dim,
+                        .q_stride = 2 * int64_t(c.head_dim),
+                        .token_stride = token_stride,
+                        .tokens = last - first,
+                        .kv_heads = heads.kv_heads,
+                        .heads = heads.heads,
+                        .head_dim = c.head_dim,
+                        .scale = 1.0f / std::sqrt(float(c.head_dim))};
+  const int count = int(std::min<int64_t>(position + first + 1 - begin, kPositionBlock));
   cpu.ops.attend(query, kv_block(cache, begin, count, heads.kv_head, c.num_key_value_heads, c.head_dim), m, l, out);
 }
 
@@ -111,10 +125,13 @@ constexpr float kNothing = -INFINITY;
 void attend_blocks(Cpu& cpu, const KvCache& cache, int64_t position, int tokens) {
   const ModelConfig& c = cpu.config;
   const auto& s = cpu.scratch.attention;
-  const int heads = c.num_attention_heads, groups = head_blocks(c);
+  const int heads = c.num_attention_heads;
   const int64_t dim = c.head_dim;
   for (int t = 0; t < tokens; ++t) {
     const int64_t blocks = (position + t) / kPositionBlock + 1;
+    // All heads of a block together read memory in one stream; where there are few blocks, threads need more pieces.
+    const int most = blocks < 2 * cpu.pool.threads() ? kHeadBlock : kQueryBlock;
+    const int groups = head_blocks(c, most);
     float* out = s.out + int64_t(t) * heads * dim;
     std::fill(out, out + heads * dim, 0.0f);
     std::fill(s.m, s.m + heads, kNothing);
@@ -124,48 +141,49 @@ void attend_blocks(Cpu& cpu, const KvCache& cache, int64_t position, int tokens)
       parallel(cpu, count * groups, 1, [&](int64_t item, int64_t end) {
         for (; item < end; ++item) {
           const int64_t block = item / groups;
-          const HeadBlock group = head_block(c, int(item % groups));
+          const HeadBlock group = head_block(c, most, int(item % groups));
           const int64_t part = block * heads + group.first;
-          attend_block(cpu, cache, position + t, t, group, first + block, s.part_m + part, s.part_l + part,
+          attend_block(cpu, cache, position, t, t + 1, group, first + block, s.part_m + part, s.part_l + part,
                        s.part + part * dim);
         }
       });
-      for (int64_t block = 0; block < count; ++block)
-        for (int h = 0; h < heads; ++h) {
-          const int64_t part = block * heads + h;
-          join(s.m[h], s.l[h], out + h * dim, s.part_m[part], s.part_l[part], s.part + part * dim, dim);
-        }
+      parallel(cpu, heads, 1, [&](int64_t h, int64_t end) {
+        for (; h < end; ++h)
+          for (int64_t block = 0; block < count; ++block) {
+            const int64_t part = block * heads + h;
+            join(s.m[h], s.l[h], out + h * dim, s.part_m[part], s.part_l[part], s.part + part * dim, dim);
+          }
+      });
     }
     for (int h = 0; h < heads; ++h) finish_head(cpu, t, h, s.l[h]);
   }
 }
 
-// Tokens first .. last - 1 (at most kTokenBlock), one group of heads: keys and values of a block serve all of them
-// while they are in the cache.
-constexpr int kTokenBlock = 8;
-
+// Tokens first .. last - 1 (at most kTokenBlock), one group of heads: keys and values of a block serve all of them.
 void attend_tokens(Cpu& cpu, const KvCache& cache, int64_t position, int first, int last, const HeadBlock& group) {
   const ModelConfig& c = cpu.config;
   const int64_t dim = c.head_dim;
-  float m[kTokenBlock][kHeadBlock], l[kTokenBlock][kHeadBlock];
-  float part_m[kHeadBlock], part_l[kHeadBlock], part[kHeadBlock * kMaxHeadDim];
+  const int heads = group.count();
+  float m[kQueryBlock], l[kQueryBlock];
+  float part_m[kQueryBlock], part_l[kQueryBlock], part[kQueryBlock * kMaxHeadDim];
   const auto output = [&](int t) {
     return cpu.scratch.attention.out + (int64_t(t) * c.num_attention_heads + group.first) * dim;
   };
-  for (int t = first; t < last; ++t) {
-    std::fill(output(t), output(t) + group.count * dim, 0.0f);
-    std::fill_n(m[t - first], kHeadBlock, kNothing);
-    std::fill_n(l[t - first], kHeadBlock, 0.0f);
+  for (int t = first; t < last; ++t) std::fill(output(t), output(t) + heads * dim, 0.0f);
+  std::fill_n(m, kQueryBlock, kNothing);
+  std::fill_n(l, kQueryBlock, 0.0f);
+  for (int64_t block = 0; block <= (position + last - 1) / kPositionBlock; ++block) {
+    const int from =
+        int(std::max<int64_t>(first, block * kPositionBlock - position));  // the tokens before see none of it
+    attend_block(cpu, cache, position, from, last, group, block, part_m, part_l, part);
+    for (int t = from, i = 0; t < last; ++t)
+      for (int h = 0; h < heads; ++h, ++i) {
+        const int query = (t - first) * heads + h;
+        join(m[query], l[query], output(t) + h * dim, part_m[i], part_l[i], part + i * dim, dim);
+      }
   }
-  for (int64_t block = 0; block <= (position + last - 1) / kPositionBlock; ++block)
-    for (int t = first; t < last; ++t) {
-      if (block > (position + t) / kPositionBlock) continue;
-      attend_block(cpu, cache, position + t, t, group, block, part_m, part_l, part);
-      for (int h = 0; h < group.count; ++h)
-        join(m[t - first][h], l[t - first][h], output(t) + h * dim, part_m[h], part_l[h], part + h * dim, dim);
-    }
   for (int t = first; t < last; ++t)
-    for (int h = 0; h < group.count; ++h) finish_head(cpu, t, group.first + h, l[t - first][h]);
+    for (int h = 0; h < heads; ++h) finish_head(cpu, t, group.first + h, l[(t - first) * heads + h]);
 }
 
 }  // namespace
@@ -188,7 +206,7 @@ void attention(Cpu& cpu, const AttentionWeights& weights, KvCache& cache, int64_
       for (; t < end; ++t) store_token(cpu, weights, cache, position + begin + t, int(t));
     });
 
-    const int groups = head_blocks(c), threads = cpu.pool.threads();
+    const int groups = head_blocks(c, kHeadBlock), threads = cpu.pool.threads();
     if (count * groups < 2 * threads) {
       attend_blocks(cpu, cache, position + begin, count);
     } else {
@@ -199,7 +217,7 @@ void attention(Cpu& cpu, const AttentionWeights& weights, KvCache& cache, int64_
         for (; item < end; ++item) {
           const int first = int(item / groups) * block;
           attend_tokens(cpu, cache, position + begin, first, std::min(first + block, count),
-                        head_block(c, int(item % groups)));
+                        head_block(c, kHeadBlock, int(item % groups)));
         }
       });
     }

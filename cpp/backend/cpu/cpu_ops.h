@@ -28,24 +28,26 @@ struct DeltaRule {
 };
 
 constexpr int kMaxHeadDim = 512;     // of attention
-constexpr int kHeadBlock = 8;        // query heads that share a read of keys and values
+constexpr int kQueryBlock = 32;      // queries that share a read of keys and values
 constexpr int kPositionBlock = 128;  // positions whose softmax is one step
 
-// A block of positions of one KV head, in the cache's type. Rows are `stride` elements apart.
+// A block of positions in the cache's type, from the first KV head that is asked for on. Rows are `stride` elements
+// apart, heads follow each other.
 struct KvBlock {
   KvType type;
   const void *keys, *values;
-  const float *key_scales, *value_scales;  // Int8: of row j at [j * scale_stride]
+  const float *key_scales, *value_scales;  // Int8: of row j and head h at [j * scale_stride + h]
   int64_t stride, scale_stride;
-  int positions;  // 1 .. kPositionBlock
+  int positions;  // that the first token sees, 1 .. kPositionBlock; each token sees one more than the one before it
 };
 
 // Attention over one block, before the division: m = max of the scores, l = sum of exp(score - m),
-// out = sum of exp(score - m) * value, for `heads` queries (at most kHeadBlock).
+// out = sum of exp(score - m) * value, for the queries of `tokens` tokens that follow each other: `heads` of each of
+// `kv_heads` KV heads, at most kQueryBlock in all. m and l are [tokens, kv_heads, heads], out has head_dim of each.
 struct Attend {
-  const float* q;  // [heads, head_dim], rows q_stride apart
-  int64_t q_stride;
-  int heads;
+  const float* q;  // [tokens, kv_heads, heads, head_dim], tokens token_stride and heads q_stride apart
+  int64_t q_stride, token_stride;
+  int tokens, kv_heads, heads;
   int64_t head_dim;
   float scale;  // score = scale * dot(q, key)
 };

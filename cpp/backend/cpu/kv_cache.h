@@ -10,7 +10,7 @@ namespace swiftlet {
 // scales[row]; an x with NaN or infinity gets the scale NaN, so that it is not forgotten.
 void store_kv_row(const float* x, int64_t n, KvType type, Buffer* rows, Buffer* scales, int64_t row);
 
-// `count` positions of one KV head from position `begin` on.
+// `count` positions from position `begin` on, from a KV head on.
 KvBlock kv_block(const KvCache& cache, int64_t begin, int count, int kv_head, int kv_heads, int64_t head_dim);
 
 }  // namespace swiftlet

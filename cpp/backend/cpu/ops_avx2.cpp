@@ -17,6 +17,10 @@ struct Avx2 {
     return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
   }
   static void store(float* p, F v) { _mm256_storeu_ps(p, v); }
+  static F hold(F v) {
+    __asm__("" : "+x"(v));  // or gcc loads it anew for each use
+    return v;
+  }
   static F add(F a, F b) { return _mm256_add_ps(a, b); }
   static F sub(F a, F b) { return _mm256_sub_ps(a, b); }
   static F mul(F a, F b) { return _mm256_mul_ps(a, b); }

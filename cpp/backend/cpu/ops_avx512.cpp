@@ -22,6 +22,10 @@ struct Avx512 {
     return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
   }
   static void store(float* p, F v) { _mm512_storeu_ps(p, v); }
+  static F hold(F v) {
+    __asm__("" : "+v"(v));  // or gcc loads it anew for each use
+    return v;
+  }
   static F add(F a, F b) { return _mm512_add_ps(a, b); }
   static F sub(F a, F b) { return _mm512_sub_ps(a, b); }
   static F mul(F a, F b) { return _mm512_mul_ps(a, b); }

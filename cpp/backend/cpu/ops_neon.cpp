@@ -20,6 +20,10 @@ struct Neon {
     return vcvtq_f32_s32(vmovl_s16(vget_low_s16(wide)));
   }
   static void store(float* p, F v) { vst1q_f32(p, v); }
+  static F hold(F v) {
+    __asm__("" : "+w"(v));  // or gcc loads it anew for each use
+    return v;
+  }
   static F add(F a, F b) { return vaddq_f32(a, b); }
   static F sub(F a, F b) { return vsubq_f32(a, b); }
   static F mul(F a, F b) { return vmulq_f32(a, b); }

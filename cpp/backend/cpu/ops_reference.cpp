@@ -66,9 +66,9 @@ void delta_rule(const DeltaRule& rule) {
   }
 }
 
-// Row j of keys or values in f32.
-void read_row(const KvBlock& block, const void* rows, const float* scales, int j, int64_t n, float* out) {
-  const int64_t begin = j * block.stride;
+// Row j of keys or values of a KV head in f32.
+void read_row(const KvBlock& block, const void* rows, const float* scales, int j, int kv, int64_t n, float* out) {
+  const int64_t begin = j * block.stride + kv * n;
   for (int64_t i = 0; i < n; ++i) {
     switch (block.type) {
       case KvType::F32:
@@ -78,7 +78,7 @@ void read_row(const KvBlock& block, const void* rows, const float* scales, int j
         out[i] = f16_to_float(static_cast<const uint16_t*>(rows)[begin + i]);
         break;
       case KvType::Int8:
-        out[i] = float(static_cast<const int8_t*>(rows)[begin + i]) * scales[j * block.scale_stride];
+        out[i] = float(static_cast<const int8_t*>(rows)[begin + i]) * scales[j * block.scale_stride + kv];
         break;
     }
   }
@@ -86,22 +86,33 @@ void read_row(const KvBlock& block, const void* rows, const float* scales, int j
 
 void attend(const Attend& query, const KvBlock& block, float* m, float* l, float* out) {
   const int64_t n = query.head_dim;
-  float row[kMaxHeadDim], weights[kHeadBlock][kPositionBlock];
-  for (int j = 0; j < block.positions; ++j) {
-    read_row(block, block.keys, block.key_scales, j, n, row);
-    for (int h = 0; h < query.heads; ++h) weights[h][j] = query.scale * dot(query.q + h * query.q_stride, row, n);
+  const int all_heads = query.kv_heads * query.heads, queries = query.tokens * all_heads;
+  const auto seen = [&](int t) { return std::min(block.positions + t, kPositionBlock); };
+  float row[kMaxHeadDim], weights[kQueryBlock][kPositionBlock];
+  // body(token, head, j) with row j of the head's keys or values, for all tokens that see it
+  const auto each = [&](const void* rows, const float* scales, const auto& body) {
+    for (int kv = 0; kv < query.kv_heads; ++kv)
+      for (int j = 0; j < seen(query.tokens - 1); ++j) {
+        read_row(block, rows, scales, j, kv, n, row);
+        for (int t = 0; t < query.tokens; ++t)
+          for (int h = 0; h < query.heads && j < seen(t); ++h) body(t, kv * query.heads + h, j);
+      }
+  };
+  each(block.keys, block.key_scales, [&](int t, int head, int j) {
+    const float* q = query.q + t * query.token_stride + head * query.q_stride;
+    weights[t * all_heads + head][j] = query.scale * dot(q, row, n);
+  });
+  for (int i = 0; i < queries; ++i) {
+    const int count = seen(i / all_heads);
+    m[i] = *std::max_element(weights[i], weights[i] + count);
+    l[i] = 0;
+    for (int j = 0; j < count; ++j) l[i] += weights[i][j] = std::exp(weights[i][j] - m[i]);
   }
-  for (int h = 0; h < query.heads; ++h) {
-    m[h] = *std::max_element(weights[h], weights[h] + block.positions);
-    l[h] = 0;
-    for (int j = 0; j < block.positions; ++j) l[h] += weights[h][j] = std::exp(weights[h][j] - m[h]);
-  }
-  std::fill(out, out + query.heads * n, 0.0f);
-  for (int j = 0; j < block.positions; ++j) {
-    read_row(block, block.values, block.value_scales, j, n, row);
-    for (int h = 0; h < query.heads; ++h)
-      for (int64_t i = 0; i < n; ++i) out[h * n + i] += weights[h][j] * row[i];
-  }
+  std::fill(out, out + queries * n, 0.0f);
+  each(block.values, block.value_scales, [&](int t, int head, int j) {
+    const int index = t * all_heads + head;
+    for (int64_t i = 0; i < n; ++i) out[index * n + i] += weights[index][j] * row[i];
+  });
 }
 
 }  // namespace

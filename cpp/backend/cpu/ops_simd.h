@@ -4,11 +4,12 @@
 // that file. It has F (a vector of kLanes floats) and
 //   zero(), all(x), load(p) of float, f16 (uint16_t) and int8_t, store(p, v), add, sub, mul, div, fma(a, b, c) = a b +
 //   c, min and max (NaN where the second argument is), round (to an integer), pow2(n) = 2^n of integers -126 .. 127,
-//   halve(n) = floor(n / 2) of integers, sum(v), top(v): of the lanes, in a fixed order.
+//   halve(n) = floor(n / 2) of integers, sum(v), top(v): of the lanes, in a fixed order, hold(v): v, loaded once.
 // Lanes past the end of a row are loaded as 0 and not stored, by the same arithmetic as all others: an element does not
 // depend on where it lies.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -180,85 +181,174 @@ struct SimdOps {
     for (; row < rule.value_dim; ++row) delta_rows<1>(rule, row);
   }
 
-  // Scores of H queries with one key, kPositionBlock floats apart.
-  template <int H, class T>
-  static void scores(const Attend& query, int first, const T* key, float scale, float* out) {
-    const float* q = query.q + first * query.q_stride;
-    F sums[H];
-    for (int h = 0; h < H; ++h) sums[h] = V::zero();
-    each(query.head_dim, [&](int64_t i, auto part) {
-      const F k = load(key + i, part);
-      for (int h = 0; h < H; ++h) sums[h] = V::fma(load(q + h * query.q_stride + i, part), k, sums[h]);
+  // Rows of keys or values that go together: they stay in the L1 cache while all queries pass over them.
+  static constexpr int kRows = 16;
+
+  // The kRows rows that will be used next. They are asked for one by one, so that they arrive under the arithmetic.
+  struct Ahead {
+    const std::byte* rows;  // null: none
+    int64_t stride, row_bytes;
+    void fetch(int64_t row) const {
+      constexpr int64_t kLine = 64;
+      if (!rows) return;
+      for (int64_t i = 0; i < row_bytes; i += kLine) __builtin_prefetch(rows + row * stride + i);
+    }
+  };
+
+  template <class T>
+  struct Rows {
+    const T* at;
+    int64_t stride;
+    int count;  // 1 .. kRows
+    Ahead ahead;
+  };
+
+  // Products of Q queries with K keys; those of a query lie side by side, kPositionBlock from the next query's.
+  template <int Q, int K, class T>
+  static void products(const float* q, int64_t q_stride, const T* keys, int64_t stride, int64_t n, float* out) {
+    F sums[Q][K];
+    for (int h = 0; h < Q; ++h)
+      for (int j = 0; j < K; ++j) sums[h][j] = V::zero();
+    each(n, [&](int64_t i, auto part) {
+      F key[K];
+      for (int j = 0; j < K; ++j) key[j] = load(keys + j * stride + i, part);
+      for (int h = 0; h < Q; ++h) {
+        const F query = V::hold(load(q + h * q_stride + i, part));
+        for (int j = 0; j < K; ++j) sums[h][j] = V::fma(query, key[j], sums[h][j]);
+      }
     });
-    for (int h = 0; h < H; ++h) out[(first + h) * kPositionBlock] = scale * V::sum(sums[h]);
+    for (int h = 0; h < Q; ++h)
+      for (int j = 0; j < K; ++j) out[h * kPositionBlock + j] = V::sum(sums[h][j]);
   }
 
-  // Asks for a row to come to the L2 cache.
-  template <class T>
-  static void prefetch(const T* row, int64_t n) {
-    constexpr int64_t kLine = 64 / sizeof(T);
-    for (int64_t i = 0; i < n; i += kLine) __builtin_prefetch(row + i, 0, 2);
+  template <int Q, class T>
+  static void products(const float* q, int64_t q_stride, const Rows<T>& keys, int64_t n, float* out) {
+    int j = 0;
+    for (; j + 2 <= keys.count; j += 2) {
+      keys.ahead.fetch(j);
+      keys.ahead.fetch(j + 1);
+      products<Q, 2>(q, q_stride, keys.at + j * keys.stride, keys.stride, n, out + j);
+    }
+    if (j < keys.count) products<Q, 1>(q, q_stride, keys.at + j * keys.stride, keys.stride, n, out + j);
+  }
+
+  // Adds the sum of weight * value to out of Q queries, one value after the other.
+  template <int Q, class T>
+  static void add_values(const float* weights, const Rows<T>& values, int64_t n, float* out) {
+    const auto columns = [&]<int C>(int64_t i, auto part) {
+      F sums[Q][C];
+      for (int h = 0; h < Q; ++h)
+        for (int c = 0; c < C; ++c) sums[h][c] = load(out + h * n + i + c * kLanes, part);
+      for (int j = 0; j < values.count; ++j) {
+        F value[C];
+        for (int c = 0; c < C; ++c) value[c] = load(values.at + j * values.stride + i + c * kLanes, part);
+        for (int h = 0; h < Q; ++h) {
+          const F weight = V::all(weights[h * kPositionBlock + j]);
+          for (int c = 0; c < C; ++c) sums[h][c] = V::fma(weight, value[c], sums[h][c]);
+        }
+      }
+      for (int h = 0; h < Q; ++h)
+        for (int c = 0; c < C; ++c) store(out + h * n + i + c * kLanes, sums[h][c], part);
+    };
+    int64_t i = 0, row = 0;
+    for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
+      for (; row * n < kRows * i; ++row) values.ahead.fetch(row);
+      columns.template operator()<2>(i, Whole{});
+    }
+    for (; i + kLanes <= n; i += kLanes) columns.template operator()<1>(i, Whole{});
+    if (i < n) columns.template operator()<1>(i, Part{int(n - i)});
+  }
+
+  // How many positions of the block a token sees.
+  static int seen(const KvBlock& block, int token) { return std::min(block.positions + token, kPositionBlock); }
+
+  // body.template operator()<Q>(token, head, first, rows) for all queries, Q heads of a token at a time, and all keys
+  // or all values that they see, from row `first` of the block on. Several tokens share a conversion to f32. `after` is
+  // where the rows lie that will be used after all of these.
+  template <class T, class Body>
+  static void each_rows(const Attend& query, const KvBlock& block, const void* begin, const void* after,
+                        const Body& body) {
+    const int64_t n = query.head_dim;
+    const int all = seen(block, query.tokens - 1);
+    alignas(64) float wide[kRows * kMaxHeadDim];
+    for (int first = 0; first < all; first += kRows) {
+      const T* from = static_cast<const T*>(begin) + first * block.stride;
+      const T* next = first + kRows < all ? from + kRows * block.stride : static_cast<const T*>(after);
+      for (int kv = 0; kv < query.kv_heads; ++kv, from += n, next += next ? n : 0) {
+        const int count = std::min(all - first, kRows);
+        const auto pass = [&]<class U>(const U* at, int64_t stride) {
+          for (int t = 0; t < query.tokens; ++t) {
+            const int visible = std::min(seen(block, t) - first, count);
+            if (visible <= 0) continue;
+            const auto heads = [&]<int Q>(int h) {
+              const Ahead ahead = {t + h == 0 ? reinterpret_cast<const std::byte*>(next) : nullptr,
+                                   block.stride * int64_t(sizeof(T)), n * int64_t(sizeof(T))};
+              body.template operator()<Q>(t, kv * query.heads + h, first, Rows<U>{at, stride, visible, ahead});
+            };
+            int h = 0;
+            for (; h + 4 <= query.heads; h += 4) heads.template operator()<4>(h);
+            for (; h + 2 <= query.heads; h += 2) heads.template operator()<2>(h);
+            if (h < query.heads) heads.template operator()<1>(h);
+          }
+        };
+        if (query.tokens == 1) {
+          pass(from, block.stride);
+        } else {
+          for (int j = 0; j < count; ++j)
+            each(n,
+                 [&](int64_t i, auto part) { store(wide + j * n + i, load(from + j * block.stride + i, part), part); });
+          pass(wide, n);
+        }
+      }
+    }
+  }
+
+  // x = exp(x - m) of a block's scores, m = max of x, l = sum of the result.
+  static void exponents(float* x, int count, float* m, float* l) {
+    static_assert(kPositionBlock % kLanes == 0);
+    const int padded = (count + kLanes - 1) / kLanes * kLanes;
+    for (int j = count; j < padded; ++j) x[j] = -INFINITY;  // exp makes 0 of it
+    F top = V::load(x), sum = V::zero();
+    for (int j = kLanes; j < padded; j += kLanes) top = V::max(top, V::load(x + j));
+    *m = V::top(top);
+    for (int j = 0; j < padded; j += kLanes) {
+      const F e = exp(V::sub(V::load(x + j), V::all(*m)));
+      V::store(x + j, e);
+      sum = V::add(sum, e);
+    }
+    *l = V::sum(sum);
   }
 
   template <class T>
   static void attend_rows(const Attend& query, const KvBlock& block, float* m, float* l, float* out) {
-    static_assert(kPositionBlock % kLanes == 0);
-    const int count = block.positions, heads = query.heads;
-    const int padded = (count + kLanes - 1) / kLanes * kLanes;
-    const T* keys = static_cast<const T*>(block.keys);
-    const T* values = static_cast<const T*>(block.values);
     const int64_t n = query.head_dim;
-    float weights[kHeadBlock][kPositionBlock];
-    for (int j = 0; j < count; ++j) {
-      // Rows of a long context come from memory, and lie too far apart for the CPU to see them coming.
-      constexpr int kAhead = 8;
-      if (j + kAhead < count) prefetch(keys + (j + kAhead) * block.stride, n);
-      prefetch(values + j * block.stride, n);
-      const T* key = keys + j * block.stride;
-      const float scale = block.key_scales ? query.scale * block.key_scales[j * block.scale_stride] : query.scale;
-      int h = 0;
-      for (; h + 8 <= heads; h += 8) scores<8>(query, h, key, scale, &weights[0][j]);
-      for (; h + 2 <= heads; h += 2) scores<2>(query, h, key, scale, &weights[0][j]);
-      for (; h < heads; ++h) scores<1>(query, h, key, scale, &weights[0][j]);
-    }
-    for (int h = 0; h < heads; ++h) {
-      float* w = weights[h];
-      for (int j = count; j < padded; ++j) w[j] = -INFINITY;  // exp makes 0 of it
-      F top = V::load(w), sum = V::zero();
-      for (int j = kLanes; j < padded; j += kLanes) top = V::max(top, V::load(w + j));
-      m[h] = V::top(top);
-      for (int j = 0; j < padded; j += kLanes) {
-        const F e = exp(V::sub(V::load(w + j), V::all(m[h])));
-        V::store(w + j, e);
-        sum = V::add(sum, e);
+    const int all_heads = query.kv_heads * query.heads;
+    float weights[kQueryBlock][kPositionBlock];
+    each_rows<T>(query, block, block.keys, block.values, [&]<int Q>(int t, int head, int first, const auto& keys) {
+      products<Q>(query.q + t * query.token_stride + head * query.q_stride, query.q_stride, keys, n,
+                  &weights[t * all_heads + head][first]);
+    });
+    for (int kv = 0; kv < query.kv_heads; ++kv) {
+      float key_scales[kPositionBlock], value_scales[kPositionBlock];
+      for (int j = 0; j < seen(block, query.tokens - 1); ++j) {
+        const int64_t at = j * block.scale_stride + kv;
+        key_scales[j] = block.key_scales ? query.scale * block.key_scales[at] : query.scale;
+        value_scales[j] = block.value_scales ? block.value_scales[at] : 1.0f;
       }
-      l[h] = V::sum(sum);
-      if (block.value_scales)
-        for (int j = 0; j < count; ++j) w[j] *= block.value_scales[j * block.scale_stride];
-    }
-
-    // Positions one after the other, for every element; four at a time saves reading and writing the sums.
-    std::memset(out, 0, size_t(heads * n) * sizeof(float));
-    int j = 0;
-    for (; j + 4 <= count; j += 4)
-      each(n, [&](int64_t i, auto part) {
-        const T* at = values + j * block.stride + i;
-        const F v0 = load(at, part), v1 = load(at + block.stride, part);
-        const F v2 = load(at + 2 * block.stride, part), v3 = load(at + 3 * block.stride, part);
-        for (int h = 0; h < heads; ++h) {
-          const float* w = weights[h] + j;
-          F sum = V::fma(V::all(w[0]), v0, load(out + h * n + i, part));
-          sum = V::fma(V::all(w[1]), v1, sum);
-          sum = V::fma(V::all(w[2]), v2, sum);
-          store(out + h * n + i, V::fma(V::all(w[3]), v3, sum), part);
+      for (int t = 0; t < query.tokens; ++t)
+        for (int h = 0; h < query.heads; ++h) {
+          const int index = t * all_heads + kv * query.heads + h, count = seen(block, t);
+          float* w = weights[index];
+          for (int j = 0; j < count; ++j) w[j] *= key_scales[j];
+          exponents(w, count, m + index, l + index);
+          for (int j = 0; j < count; ++j) w[j] *= value_scales[j];
         }
-      });
-    for (; j < count; ++j)
-      each(n, [&](int64_t i, auto part) {
-        const F v = load(values + j * block.stride + i, part);
-        for (int h = 0; h < heads; ++h)
-          store(out + h * n + i, V::fma(V::all(weights[h][j]), v, load(out + h * n + i, part)), part);
-      });
+    }
+    std::memset(out, 0, size_t(query.tokens * all_heads * n) * sizeof(float));
+    each_rows<T>(query, block, block.values, nullptr, [&]<int Q>(int t, int head, int first, const auto& values) {
+      const int index = t * all_heads + head;
+      add_values<Q>(&weights[index][first], values, n, out + index * n);
+    });
   }
 
   static void attend(const Attend& query, const KvBlock& block, float* m, float* l, float* out) {
