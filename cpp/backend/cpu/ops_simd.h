@@ -182,9 +182,9 @@ struct SimdOps {
   }
 
   // Rows of keys or values that go together: they stay in the L1 cache while all queries pass over them.
-  static constexpr int kRows = 16;
+  static constexpr int kRowBlock = 16;
 
-  // The kRows rows that will be used next. They are asked for one by one, so that they arrive under the arithmetic.
+  // The kRowBlock rows that will be used next. They are asked for one by one, so that they arrive under the arithmetic.
   struct Ahead {
     const std::byte* rows;  // null: none
     int64_t stride, row_bytes;
@@ -199,7 +199,7 @@ struct SimdOps {
   struct Rows {
     const T* at;
     int64_t stride;
-    int count;  // 1 .. kRows
+    int count;  // 1 .. kRowBlock
     Ahead ahead;
   };
 
@@ -252,7 +252,7 @@ struct SimdOps {
     };
     int64_t i = 0, row = 0;
     for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
-      for (; row * n < kRows * i; ++row) values.ahead.fetch(row);
+      for (; row * n < kRowBlock * i; ++row) values.ahead.fetch(row);
       columns.template operator()<2>(i, Whole{});
     }
     for (; i + kLanes <= n; i += kLanes) columns.template operator()<1>(i, Whole{});
@@ -270,12 +270,12 @@ struct SimdOps {
                         const Body& body) {
     const int64_t n = query.head_dim;
     const int all = seen(block, query.tokens - 1);
-    alignas(64) float wide[kRows * kMaxHeadDim];
-    for (int first = 0; first < all; first += kRows) {
+    alignas(64) float wide[kRowBlock * kMaxHeadDim];
+    for (int first = 0; first < all; first += kRowBlock) {
       const T* from = static_cast<const T*>(begin) + first * block.stride;
-      const T* next = first + kRows < all ? from + kRows * block.stride : static_cast<const T*>(after);
+      const T* next = first + kRowBlock < all ? from + kRowBlock * block.stride : static_cast<const T*>(after);
       for (int kv = 0; kv < query.kv_heads; ++kv, from += n, next += next ? n : 0) {
-        const int count = std::min(all - first, kRows);
+        const int count = std::min(all - first, kRowBlock);
         const auto pass = [&]<class U>(const U* at, int64_t stride) {
           for (int t = 0; t < query.tokens; ++t) {
             const int visible = std::min(seen(block, t) - first, count);
