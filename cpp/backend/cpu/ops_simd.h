@@ -204,8 +204,10 @@ struct SimdOps {
   };
 
   // Products of Q queries with K keys; those of a query lie side by side, kPositionBlock from the next query's.
+  // A function of its own: inlined into all that calls it, gcc writes the sums to memory each time.
   template <int Q, int K, class T>
-  static void products(const float* q, int64_t q_stride, const T* keys, int64_t stride, int64_t n, float* out) {
+  [[gnu::noinline]] static void products(const float* q, int64_t q_stride, const T* keys, int64_t stride, int64_t n,
+                                         float* out) {
     F sums[Q][K];
     for (int h = 0; h < Q; ++h)
       for (int j = 0; j < K; ++j) sums[h][j] = V::zero();
