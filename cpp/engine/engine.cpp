@@ -276,8 +276,8 @@ GeneratedToken Generation::next(const Interrupt& interrupt, std::span<const uint
         engine.feed(*session_, std::span(&*last_, 1), read, {});
       }
       const auto fetched = [](const ExpertStats& e) { return e.bytes_read + e.host_bytes; };
-      if (fetched(stats_.decode.experts) > fetched(before.experts))  // else there was nothing to win
-        engine.prefetch_.decoded(stats_.decode.seconds - before.seconds);
+      engine.prefetch_.decoded(stats_.decode.seconds - before.seconds,
+                               fetched(stats_.decode.experts) > fetched(before.experts));
       out.token = sample();
       stats_.decode.tokens++;
     }

@@ -17,11 +17,15 @@ class PrefetchMeter {
 
   explicit PrefetchMeter(Prefetch mode) : mode_(mode), on_(mode == Prefetch::On) {}
 
-  bool on() const { return on_; }
+  bool on() const { return on_ && fetched_; }
 
-  // A token was decoded in `seconds`.
-  void decoded(double seconds) {
+  // A token was decoded in `seconds`; `fetched`: some of its experts were not resident. After a token that had all of
+  // them there is nothing to win: the next one is decoded without guesses, and does not count for a trial.
+  void decoded(double seconds, bool fetched) {
     if (mode_ != Prefetch::Auto) return;
+    const bool counts = fetched && fetched_;
+    fetched_ = fetched;
+    if (!counts) return;
     if (token_ < kBlock * kBlocks) {
       // The first token of a block still profits or suffers from the block before.
       if (token_ % kBlock) (on_ ? with_ : without_) += seconds;
@@ -38,7 +42,8 @@ class PrefetchMeter {
  private:
   Prefetch mode_;
   bool on_;
-  int token_ = 0;  // since the trial began
+  bool fetched_ = true;  // the last token
+  int token_ = 0;        // since the trial began
   double with_ = 0, without_ = 0;
 };
 

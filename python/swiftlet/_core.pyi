@@ -120,7 +120,7 @@ class Engine:
         io_threads: int = 8,
         host_memory: int = 0,
         pool_slots: int = 0,
-        prefetch: str = "off",
+        prefetch: str = "auto",
         watch_pressure: bool = False,
         trace: str = "",
         state_memory: int | None = None,

@@ -11,7 +11,7 @@ double share_on(PrefetchMeter& meter, double with, double without, int tokens) {
   int on = 0;
   for (int i = 0; i < tokens; i++) {
     on += meter.on();
-    meter.decoded(meter.on() ? with : without);
+    meter.decoded(meter.on() ? with : without, true);
   }
   return double(on) / tokens;
 }
@@ -43,4 +43,22 @@ TEST_CASE("prefetch meter: tries again later") {
   share_on(meter, 1.2, 1, kTrial + PrefetchMeter::kHold);
   share_on(meter, .8, 1, kTrial);
   CHECK(share_on(meter, .8, 1, PrefetchMeter::kHold) == 1);
+}
+
+TEST_CASE("prefetch meter: no guesses while everything is resident, and no opinion") {
+  PrefetchMeter meter(Prefetch::Auto);
+  share_on(meter, .8, 1, PrefetchMeter::kBlock + 1);  // within a block with guesses
+  REQUIRE(meter.on());
+  for (int i = 0; i < 1000; i++) {
+    meter.decoded(100, false);
+    CHECK(!meter.on());
+  }
+  meter.decoded(100, true);  // was decoded without guesses
+  CHECK(meter.on());
+  share_on(meter, .8, 1, kTrial - PrefetchMeter::kBlock - 1);
+  CHECK(share_on(meter, .8, 1, PrefetchMeter::kHold) == 1);
+
+  PrefetchMeter on(Prefetch::On);
+  on.decoded(1, false);
+  CHECK(on.on());
 }
