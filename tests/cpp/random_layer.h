@@ -19,8 +19,9 @@ namespace swiftlet::test {
 
 class RandomLayer {
  public:
-  // `bits`: 32 for plain f32 matrices, 4 or 8 for affine codes. Of three matrices one has groups of 32 and two have
-  // groups of 64, if their columns allow it; the seed says which, so that those of one input differ.
+  // `bits`: 32 for plain f32 matrices, 4 or 8 for affine codes, 0 for both. Of three matrices one has groups of 32 and
+  // two have groups of 64, if their columns allow it, with 0 one of 8 bits and one of 4; the seed says which, so that
+  // those of one input differ.
   RandomLayer(const ModelConfig& dims, int bits, unsigned seed)
       : config(dims), bits_(bits), made_(seed), engine_(seed) {
     const ModelConfig& c = config;
@@ -110,12 +111,13 @@ class RandomLayer {
       return m;
     }
     m.codec = Codec::Affine;
-    m.bits = bits_;
-    m.group_size = made_++ % 3 == 0 || cols % 64 ? 32 : 64;
+    const unsigned turn = made_++ % 3;
+    m.bits = bits_ ? bits_ : turn == 1 ? 8 : 4;
+    m.group_size = turn == 0 || cols % 64 ? 32 : 64;
     std::uniform_int_distribution<int> byte(0, 255);
-    for (int64_t i = 0; i < rows * cols * bits_ / 8; ++i) memory.push_back(std::byte(byte(engine_)));
+    for (int64_t i = 0; i < rows * cols * m.bits / 8; ++i) memory.push_back(std::byte(byte(engine_)));
     m.scales_offset = memory.size();
-    const float steps = float(1 << bits_) / 4;  // of the scale to a unit
+    const float steps = float(1 << m.bits) / 4;  // of the scale to a unit
     append(memory, rows * m.groups(), unit / steps, unit / steps / 5);
     m.biases_offset = memory.size();
     append(memory, rows * m.groups(), -2 * unit, unit / 20);

@@ -50,6 +50,13 @@ ModelConfig wide_dims() {
   return c;
 }
 
+ModelConfig many_heads() {
+  ModelConfig c = small_dims();
+  c.num_attention_heads = 15;  // of 5 KV heads, which go together by twos in a prefill
+  c.num_key_value_heads = 5;
+  return c;
+}
+
 TEST_CASE("chunks, threads and the order of experts do not change a bit") {
   struct Case {
     ModelConfig dims;
@@ -58,7 +65,8 @@ TEST_CASE("chunks, threads and the order of experts do not change a bit") {
   };
   const Case cases[] = {{small_dims(), 4, 300, KvType::F16},  {wide_dims(), 4, 135, KvType::F16},
                         {small_dims(), 4, 40, KvType::F16},   {wide_dims(), 8, 70, KvType::F16},
-                        {small_dims(), 32, 135, KvType::F32}, {other_dims(), 4, 150, KvType::Int8}};
+                        {small_dims(), 32, 135, KvType::F32}, {other_dims(), 4, 150, KvType::Int8},
+                        {many_heads(), 0, 70, KvType::F16},   {many_heads(), 0, 70, KvType::Int8}};
   for (const std::string& isa : cpu_isas())
     for (unsigned seed = 1; const Case& c : cases) {
       CAPTURE(isa);
@@ -105,7 +113,7 @@ TEST_CASE("a long context gives the same bits token by token") {
 }
 
 TEST_CASE("every instruction set computes what the reference does") {
-  for (const ModelConfig& dims : {small_dims(), other_dims(), wide_dims()}) {
+  for (const ModelConfig& dims : {small_dims(), other_dims(), wide_dims(), many_heads()}) {
     const RandomLayer layer(dims, 32, 1);
     const std::vector<float> input = random_input(60, dims.hidden_size, 2);
     for (KvType kv : {KvType::F32, KvType::F16, KvType::Int8}) {
@@ -125,7 +133,8 @@ TEST_CASE("every instruction set computes what the reference does") {
 }
 
 TEST_CASE("4-bit and 8-bit matrices of one input need not be alike") {
-  for (const auto& [bits, seed] : {std::pair{4, 1u}, {4, 2u}, {4, 3u}, {8, 1u}, {8, 2u}, {8, 3u}}) {
+  for (const auto& [bits, seed] :
+       {std::pair{4, 1u}, {4, 2u}, {4, 3u}, {8, 1u}, {8, 2u}, {8, 3u}, {0, 1u}, {0, 2u}, {0, 3u}}) {
     CAPTURE(bits);
     CAPTURE(seed);
     const RandomLayer layer(small_dims(), bits, seed);
