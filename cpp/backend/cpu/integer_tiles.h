@@ -64,6 +64,12 @@ class TileKernel {
 
  private:
   using Totals = float (*)[kTileSets][kSetRows];
+  using Panels = const std::byte* const (*)[kTileSets];
+
+  // `tokens` tokens from `start` on that are multiplied, of which the last `count` are joined.
+  struct TokenTile {
+    int start, tokens, count;
+  };
 
   const Matrix& w_;
   int64_t blocks_;  // of a row
@@ -93,20 +99,21 @@ class TileKernel {
         }
       for (int t = 0; t < count; t += tile_tokens) {
         // The last tile reaches back, so that it is full.
-        const int start = std::min(t, count - tile_tokens), done = t - start;
-        tile(rows, first + start, tile_tokens, done, std::min(tile_tokens, count - t), block, blocks, panels,
-             totals + t);
+        const TokenTile tile = {first + std::min(t, count - tile_tokens), tile_tokens,
+                                std::min(tile_tokens, count - t)};
+        multiply_tile(rows, tile, block, blocks, panels, totals + t);
       }
     }
   }
 
-  // Joins tokens done .. done + count - 1 of the tile that begins with token `start`.
-  [[gnu::noinline]] void tile(const RowSet* rows, int start, int tile_tokens, int done, int count, int64_t first,
-                              int blocks, const std::byte* const (*panels)[kTileSets], Totals totals) const {
+  // Blocks first .. first + blocks - 1 of a tile.
+  [[gnu::noinline]] void multiply_tile(const RowSet* rows, TokenTile tile, int64_t first, int blocks, Panels panels,
+                                       Totals totals) const {
     const int64_t per_group = w_.group_size / kBlockColumns, size = int64_t(size_of(w_.dtype));
     const int64_t stride = packed_bytes(w_.cols);
-    const PackedBlock* x = x_at(start) + first;
-    const auto* steps = reinterpret_cast<const std::byte*>(x_at(start + done) + blocks_);
+    const int done = tile.tokens - tile.count;
+    const PackedBlock* x = x_at(tile.start) + first;
+    const auto* steps = reinterpret_cast<const std::byte*>(x_at(tile.start + done) + blocks_);
     const auto join_set = [&](int b, int s, const TileSums& sums) __attribute__((always_inline)) {
       const int64_t group = (first + b) / per_group * kSetRows * size;
       typename I::F scale[kVectors], offset[kVectors];
@@ -115,7 +122,7 @@ class TileKernel {
         offset[v] = I::load_as(w_.dtype, rows[s].biases + group + v * kLanes * size);
       }
       const std::byte* of_token = steps + (first + b) * int64_t(sizeof(PackedSteps));
-      for (int t = 0; t < count; ++t, of_token += stride)
+      for (int t = 0; t < tile.count; ++t, of_token += stride)
         for (int v = 0; v < kVectors; ++v) {
           const auto sum =
               I::whole(I::load_bytes(sums.high[done + t] + v * kLanes), I::load_bytes(sums.low[done + t] + v * kLanes));
@@ -126,8 +133,8 @@ class TileKernel {
     };
     // x comes from L2, and no prefetcher sees tiles coming: this tile's next blocks, then the next tile's first ones.
     const auto prefetch_x = [&](int b) {
-      const PackedBlock* ahead = b < blocks ? x + b : x_at(start + tile_tokens) + first + b - blocks;
-      for (int t = 0; t < tile_tokens; ++t) {
+      const PackedBlock* ahead = b < blocks ? x + b : x_at(tile.start + tile.tokens) + first + b - blocks;
+      for (int t = 0; t < tile.tokens; ++t) {
         const std::byte* lines = reinterpret_cast<const std::byte*>(ahead) + t * stride;
         for (int64_t line = 0; line < int64_t(sizeof(PackedBlock)); line += 64) __builtin_prefetch(lines + line);
       }
