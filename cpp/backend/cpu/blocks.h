@@ -56,8 +56,10 @@ struct Activations {
 // Whether products with w are of whole numbers.
 inline bool in_integers(const Cpu& cpu, const Matrix& w) { return cpu.ops.integers.pack && takes_integers(w); }
 
-// Tokens of `cols` columns, which it packs to `packed` unless that is null.
-Activations activations(Cpu& cpu, const float* x, int64_t cols, int64_t stride, int tokens, std::byte* packed);
+// Tokens of `cols` columns; packed at `to` (null: in scratch.packed, until the next call), where products will need
+// that.
+Activations activations(Cpu& cpu, bool packed, const float* x, int64_t cols, int64_t stride, int tokens,
+                        std::byte* to = nullptr);
 
 // Rows of a piece of a loop over all rows of matrices that so many tokens are multiplied with. Products in floats pack
 // more than a few tokens for each piece, so their pieces are as long as leaves every thread some.
@@ -76,6 +78,10 @@ inline void multiply(const Cpu& cpu, const Matrix& w, const Activations& x, floa
     cpu.ops.matmul(w, x.x, x.stride, x.tokens, y, y_stride, begin, end);
 }
 
+// Where rows begin .. end - 1 of y = W x go for all of `tokens` tokens, so that they lie close together: at
+// [t * (end - begin) + row]. Every piece of a loop over rows has a place of its own in memory for all of y.
+inline float* close_together(float* memory, int64_t begin, int64_t tokens) { return memory + begin * (tokens - 1); }
+
 // Several matrices applied to the same tokens, as one parallel loop over all their rows. Uses scratch.packed.
 void project(Cpu& cpu, std::initializer_list<Projection> projections, const float* x, int64_t x_stride, int tokens);
 void project(Cpu& cpu, std::initializer_list<Projection> projections, const Activations& x);
@@ -88,10 +94,10 @@ void norm_tokens(Cpu& cpu, const float* x, const float* weight, int tokens, floa
 inline bool gate_or_up_in_integers(const Cpu& cpu, const MlpWeights& mlp) {
   return in_integers(cpu, mlp.gate_proj) || in_integers(cpu, mlp.up_proj);
 }
-// Whether route() packs h for some of what follows.
+// Whether route() packs h, for itself or what follows. (The gate of the shared expert, one row, takes floats.)
 inline bool takes_h_packed(const Cpu& cpu, const MoeWeights& moe) {
-  return in_integers(cpu, moe.router) || in_integers(cpu, moe.shared_expert_gate) ||
-         gate_or_up_in_integers(cpu, moe.shared_expert) || gate_or_up_in_integers(cpu, moe.expert);
+  return in_integers(cpu, moe.router) || gate_or_up_in_integers(cpu, moe.shared_expert) ||
+         gate_or_up_in_integers(cpu, moe.expert);
 }
 // h of a chunk's tokens, as route() has left it.
 inline Activations h_of(const Cpu& cpu, bool packed, int first, int count) {

@@ -65,12 +65,12 @@ void run_tiles(Cpu& cpu, const MlpWeights& expert, std::span<ExpertTile> tiles, 
     }
   });
 
-  const Activations gate = activations(cpu, s.expert.gate, intermediate, padded(intermediate), int(rows),
-                                       in_integers(cpu, expert.down_proj) ? s.packed : nullptr);
+  const Activations gate = activations(cpu, in_integers(cpu, expert.down_proj), s.expert.gate, intermediate,
+                                       padded(intermediate), int(rows));
   parallel(cpu, hidden, row_grain(cpu, gate.tokens, gate.packed, hidden), [&](int64_t begin, int64_t end) {
-    const int64_t columns = end - begin;  // of all rows, close together
+    const int64_t columns = end - begin;
     for (const ExpertTile& tile : tiles) {
-      float* out = s.expert.out + begin * (rows - 1) + tile.row * columns;
+      float* out = close_together(s.expert.out, begin, rows) + tile.row * columns;
       multiply(cpu, expert.down_proj.at(tile.slot), gate.part(tile.row, int(tile.tokens.size())), out, columns, begin,
                end);
       for (const ExpertToken& token : tile.tokens) {

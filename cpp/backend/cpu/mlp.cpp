@@ -32,8 +32,8 @@ void dense_mlp(Cpu& cpu, const DenseMlpWeights& weights, int tokens) {
     const int count = std::min(tokens - begin, kTokenTile);
     float* x = cpu.scratch.x + begin * hidden;
     norm_tokens(cpu, x, weights.post_attention_norm, count, cpu.scratch.norm);
-    std::byte* packed = gate_or_up_in_integers(cpu, weights.mlp) ? cpu.scratch.packed : nullptr;
-    gate_and_up(cpu, weights.mlp, activations(cpu, cpu.scratch.norm, hidden, hidden, count, packed));
+    const bool packed = gate_or_up_in_integers(cpu, weights.mlp);
+    gate_and_up(cpu, weights.mlp, activations(cpu, packed, cpu.scratch.norm, hidden, hidden, count));
     project_and_add(cpu, weights.mlp.down_proj, cpu.scratch.mlp.gate, padded(weights.mlp.down_proj.cols), count, x);
   }
 }
@@ -46,13 +46,11 @@ void shared_expert(Cpu& cpu, const MoeWeights& weights, int tokens) {
   for (int begin = 0; begin < tokens; begin += kTokenTile) {
     const int count = std::min(tokens - begin, kTokenTile);
     float* y = s.y + begin * y_stride;
-    const bool packed = gate_or_up_in_integers(cpu, mlp) || in_integers(cpu, weights.shared_expert_gate);
-    const Activations h = h_of(cpu, packed, begin, count);
+    const Activations h = h_of(cpu, gate_or_up_in_integers(cpu, mlp), begin, count);
     gate_and_up(cpu, mlp, h);
     multiply(cpu, weights.shared_expert_gate, h, s.mlp.shared_gate, 1, 0, 1);
     for (int t = 0; t < count; ++t) s.mlp.shared_gate[t] = sigmoid(s.mlp.shared_gate[t]);
-    const Activations gate =
-        activations(cpu, s.mlp.gate, down.cols, padded(down.cols), count, in_integers(cpu, down) ? s.packed : nullptr);
+    const Activations gate = activations(cpu, in_integers(cpu, down), s.mlp.gate, down.cols, padded(down.cols), count);
     parallel(cpu, hidden, row_grain(cpu, gate.tokens, gate.packed, hidden), [&](int64_t first, int64_t last) {
       multiply(cpu, down, gate, y, y_stride, first, last);
       for (int t = 0; t < count; ++t)

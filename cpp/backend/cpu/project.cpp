@@ -10,21 +10,20 @@ constexpr int64_t kPackGrain = 8;  // tokens: a thread is not woken for less
 
 }  // namespace
 
-Activations activations(Cpu& cpu, const float* x, int64_t cols, int64_t stride, int tokens, std::byte* packed) {
-  if (packed)
-    parallel(cpu, tokens, kPackGrain, [&](int64_t begin, int64_t end) {
-      for (int64_t t = begin; t < end; ++t)
-        cpu.ops.integers.pack(x + t * stride, cols, packed + t * packed_bytes(cols));
-    });
-  return {x, cols, stride, tokens, packed};
+Activations activations(Cpu& cpu, bool packed, const float* x, int64_t cols, int64_t stride, int tokens,
+                        std::byte* to) {
+  if (!packed) return {x, cols, stride, tokens, nullptr};
+  if (!to) to = cpu.scratch.packed;
+  parallel(cpu, tokens, kPackGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) cpu.ops.integers.pack(x + t * stride, cols, to + t * packed_bytes(cols));
+  });
+  return {x, cols, stride, tokens, to};
 }
 
 void project(Cpu& cpu, std::initializer_list<Projection> projections, const float* x, int64_t x_stride, int tokens) {
   bool packed = false;
   for (const Projection& p : projections) packed |= in_integers(cpu, *p.weight);
-  project(
-      cpu, projections,
-      activations(cpu, x, projections.begin()->weight->cols, x_stride, tokens, packed ? cpu.scratch.packed : nullptr));
+  project(cpu, projections, activations(cpu, packed, x, projections.begin()->weight->cols, x_stride, tokens));
 }
 
 void project(Cpu& cpu, std::initializer_list<Projection> projections, const Activations& x) {
@@ -41,13 +40,11 @@ void project(Cpu& cpu, std::initializer_list<Projection> projections, const Acti
 }
 
 void project_and_add(Cpu& cpu, const Matrix& weight, const float* from, int64_t stride, int tokens, float* x) {
-  const Activations in =
-      activations(cpu, from, weight.cols, stride, tokens, in_integers(cpu, weight) ? cpu.scratch.packed : nullptr);
+  const Activations in = activations(cpu, in_integers(cpu, weight), from, weight.cols, stride, tokens);
   const int64_t hidden = cpu.config.hidden_size;
   parallel(cpu, weight.rows, row_grain(cpu, in.tokens, in.packed, weight.rows), [&](int64_t begin, int64_t end) {
-    // These columns of all tokens close together.
     const int64_t columns = end - begin;
-    float* sum = cpu.scratch.sum + begin * (tokens - 1);
+    float* sum = close_together(cpu.scratch.sum, begin, tokens);
     multiply(cpu, weight, in, sum, columns, begin, end);
     for (int t = 0; t < tokens; ++t, sum += columns)
       for (int64_t i = begin; i < end; ++i) x[t * hidden + i] += sum[i];

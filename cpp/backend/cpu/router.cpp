@@ -27,10 +27,10 @@ void route(Cpu& cpu, const MoeWeights& weights, int tokens, bool keep_h, int32_t
   for (int begin = 0; begin < tokens; begin += kTokenTile) {
     const int count = std::min(tokens - begin, kTokenTile);
     float* h = keep_h ? cpu.scratch.h + begin * hidden : cpu.scratch.norm;
-    std::byte* packed_h = keep_h ? cpu.scratch.packed_h + begin * packed_bytes(hidden) : cpu.scratch.packed;
+    std::byte* packed_h = keep_h ? cpu.scratch.packed_h + begin * packed_bytes(hidden) : nullptr;
     norm_tokens(cpu, cpu.scratch.x + begin * hidden, weights.post_attention_norm, count, h);
     project(cpu, {{&weights.router, cpu.scratch.mlp.router, experts}},
-            activations(cpu, h, hidden, hidden, count, packed ? packed_h : nullptr));
+            activations(cpu, packed, h, hidden, hidden, count, packed_h));
     parallel(cpu, count, 4, [&](int64_t t, int64_t end) {
       for (; t < end; ++t) {
         float* row = cpu.scratch.mlp.router + t * experts;
