@@ -173,7 +173,7 @@ TEST_CASE("convolution") {
       std::vector<float> rows = f.at(name + "state_in").values;
       rows.insert(rows.end(), x.values.begin(), x.values.end());
       const int kernel = int(f.at(name + "w").dim(1));
-      convolve(ops(isa), rows.data(), x.dim(1), int(x.dim(0)), f.at(name + "w").data(), kernel, x.dim(1));
+      ops(isa).convolve(rows.data(), x.dim(1), int(x.dim(0)), f.at(name + "w").data(), kernel, x.dim(1));
       rows.resize(x.values.size());
       check_near(rows, f.at(name + "y").data());
     }

@@ -31,6 +31,16 @@ void Rotary::apply(float* head) const {
 
 namespace {
 
+// Where a head of a token lies in scratch: its query, with the gate behind it, and its output.
+int64_t query_stride(const ModelConfig& c) { return padded(2 * int64_t(c.num_attention_heads) * c.head_dim); }
+int64_t output_stride(const ModelConfig& c) { return padded(int64_t(c.num_attention_heads) * c.head_dim); }
+float* query_at(const Cpu& cpu, int t, int head) {
+  return cpu.scratch.attention.q + t * query_stride(cpu.config) + 2 * int64_t(head) * cpu.config.head_dim;
+}
+float* output_at(const Cpu& cpu, int t, int head) {
+  return cpu.scratch.attention.out + t * output_stride(cpu.config) + int64_t(head) * cpu.config.head_dim;
+}
+
 // Tokens and query heads that are attended together in a prefill.
 constexpr int kTokenBlock = 4, kHeadBlock = 8;
 static_assert(kTokenBlock * kHeadBlock <= kQueryBlock);
@@ -42,7 +52,7 @@ void store_token(Cpu& cpu, const AttentionWeights& weights, KvCache& cache, int6
   const int64_t dim = c.head_dim;
   const Rotary rotary(position, c.rotary_dim, c.rope_theta);
   for (int h = 0; h < c.num_attention_heads; ++h) {
-    float* q = s.q + (int64_t(t) * c.num_attention_heads + h) * 2 * dim;
+    float* q = query_at(cpu, t, h);
     cpu.ops.rms_norm(q, weights.q_norm, dim, c.rms_norm_eps, q);
     rotary.apply(q);
   }
@@ -86,10 +96,10 @@ HeadBlock head_block(const ModelConfig& c, int most, int index) {
 void attend_block(Cpu& cpu, const KvCache& cache, int64_t position, int first, int last, const HeadBlock& heads,
                   int64_t block, float* m, float* l, float* out) {
   const ModelConfig& c = cpu.config;
-  const int64_t begin = block * kPositionBlock, token_stride = 2 * int64_t(c.num_attention_heads) * c.head_dim;
-  const Attend query = {.q = cpu.scratch.attention.q + first * token_stride + 2 * int64_t(heads.first) * c.head_dim,
+  const int64_t begin = block * kPositionBlock;
+  const Attend query = {.q = query_at(cpu, first, heads.first),
                         .q_stride = 2 * int64_t(c.head_dim),
-                        .token_stride = token_stride,
+                        .token_stride = query_stride(c),
                         .tokens = last - first,
                         .kv_heads = heads.kv_heads,
                         .heads = heads.heads,
@@ -110,13 +120,10 @@ void join(float& m, float& l, float* out, float block_m, float block_l, const fl
 
 // The division of the softmax, and the output gate.
 void finish_head(Cpu& cpu, int t, int head, float l) {
-  const ModelConfig& c = cpu.config;
-  const auto& s = cpu.scratch.attention;
-  const int64_t at = (int64_t(t) * c.num_attention_heads + head) * c.head_dim;
-  float* out = s.out + at;
-  const float* gate = s.q + 2 * at + c.head_dim;
-  for (int i = 0; i < c.head_dim; ++i) out[i] /= l;
-  cpu.ops.sigmoid_mul(out, gate, c.head_dim);
+  const int64_t dim = cpu.config.head_dim;
+  float* out = output_at(cpu, t, head);
+  for (int64_t i = 0; i < dim; ++i) out[i] /= l;
+  cpu.ops.sigmoid_mul(out, query_at(cpu, t, head) + dim, dim);
 }
 
 constexpr float kNothing = -INFINITY;
@@ -132,7 +139,7 @@ void attend_blocks(Cpu& cpu, const KvCache& cache, int64_t position, int tokens)
     // All heads of a block together read memory in one stream; where there are few blocks, threads need more pieces.
     const int most = blocks < 2 * cpu.pool.threads() ? kHeadBlock : kQueryBlock;
     const int groups = head_blocks(c, most);
-    float* out = s.out + int64_t(t) * heads * dim;
+    float* out = output_at(cpu, t, 0);
     std::fill(out, out + heads * dim, 0.0f);
     std::fill(s.m, s.m + heads, kNothing);
     std::fill(s.l, s.l + heads, 0.0f);
@@ -166,9 +173,7 @@ void attend_tokens(Cpu& cpu, const KvCache& cache, int64_t position, int first, 
   const int heads = group.count();
   float m[kQueryBlock], l[kQueryBlock];
   float part_m[kQueryBlock], part_l[kQueryBlock], part[kQueryBlock * kMaxHeadDim];
-  const auto output = [&](int t) {
-    return cpu.scratch.attention.out + (int64_t(t) * c.num_attention_heads + group.first) * dim;
-  };
+  const auto output = [&](int t) { return output_at(cpu, t, group.first); };
   for (int t = first; t < last; ++t) std::fill(output(t), output(t) + heads * dim, 0.0f);
   std::fill_n(m, kQueryBlock, kNothing);
   std::fill_n(l, kQueryBlock, 0.0f);
@@ -194,13 +199,13 @@ void attention(Cpu& cpu, const AttentionWeights& weights, KvCache& cache, int64_
   if (position < 0 || position + tokens > cache.capacity)
     fail(ErrorKind::Input, "positions ", position, " to ", position + tokens - 1, " do not fit the KV cache of ",
          cache.capacity, " positions: open the session with a larger context");
-  const int64_t q_dim = int64_t(c.num_attention_heads) * c.head_dim;
   const int64_t kv_dim = int64_t(c.num_key_value_heads) * c.head_dim;
   for (int begin = 0; begin < tokens; begin += kTokenTile) {
     const int count = std::min(tokens - begin, kTokenTile);
     float* x = cpu.scratch.x + begin * c.hidden_size;
     norm_tokens(cpu, x, weights.input_norm, count, cpu.scratch.norm);
-    project(cpu, {{&weights.q_proj, s.q, 2 * q_dim}, {&weights.k_proj, s.k, kv_dim}, {&weights.v_proj, s.v, kv_dim}},
+    project(cpu,
+            {{&weights.q_proj, s.q, query_stride(c)}, {&weights.k_proj, s.k, kv_dim}, {&weights.v_proj, s.v, kv_dim}},
             cpu.scratch.norm, c.hidden_size, count);
     parallel(cpu, count, 1, [&](int64_t t, int64_t end) {
       for (; t < end; ++t) store_token(cpu, weights, cache, position + begin + t, int(t));
@@ -221,7 +226,7 @@ void attention(Cpu& cpu, const AttentionWeights& weights, KvCache& cache, int64_
         }
       });
     }
-    project_and_add(cpu, weights.o_proj, s.out, q_dim, count, x);
+    project_and_add(cpu, weights.o_proj, s.out, output_stride(c), count, x);
   }
 }
 

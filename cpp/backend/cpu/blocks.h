@@ -138,12 +138,6 @@ float delta_decay(float a, float A_log, float dt_bias);
 
 inline float sigmoid(float x) { return 1.0f / (1.0f + std::exp(-x)); }
 
-constexpr int kMaxConvKernel = 64;
-
-// Causal depthwise convolution and silu of `channels` channels: row t becomes
-//   silu(sum_j w[c, j] * row[t + j][c]), rows `stride` apart; tokens + kernel - 1 rows are read.
-void convolve(const CpuOps& ops, float* rows, int64_t stride, int tokens, const float* w, int kernel, int64_t channels);
-
 // The k largest of n values by falling value, ties by index. With NaN among them the choice is arbitrary, but valid.
 void top_k(const float* values, int n, int k, int32_t* indices, float* largest);
 

@@ -27,6 +27,7 @@ struct DeltaRule {
   int64_t out_stride;
 };
 
+constexpr int kMaxConvKernel = 64;
 constexpr int kMaxHeadDim = 512;     // of attention
 constexpr int kQueryBlock = 32;      // queries that share a read of keys and values
 constexpr int kPositionBlock = 128;  // positions whose softmax is one step
@@ -74,7 +75,12 @@ struct CpuOps {
   void (*silu_mul)(float* gate, const float* up, int64_t n);
   // x = x * sigmoid(gate)
   void (*sigmoid_mul)(float* x, const float* gate, int64_t n);
+  // y = y + scale * x, each product and each sum rounded
+  void (*add_scaled)(float* y, const float* x, float scale, int64_t n);
   void (*softmax)(float* x, int64_t n);
+  // Causal depthwise convolution and silu of `channels` channels: row t becomes silu(sum_j w[c, j] * row[t + j][c]).
+  // Rows are `stride` apart; tokens + kernel - 1 of them are read. kernel is 1 .. kMaxConvKernel.
+  void (*convolve)(float* rows, int64_t stride, int tokens, const float* w, int kernel, int64_t channels);
   void (*delta_rule)(const DeltaRule& rule);
   void (*attend)(const Attend& query, const KvBlock& block, float* m, float* l, float* out);
 };

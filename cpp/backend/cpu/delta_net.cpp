@@ -14,25 +14,6 @@ float delta_decay(float a, float A_log, float dt_bias) {
   return std::exp(-std::exp(A_log) * softplus);
 }
 
-void convolve(const CpuOps& ops, float* rows, int64_t stride, int tokens, const float* w, int kernel,
-              int64_t channels) {
-  constexpr int64_t kBlock = 64;  // channels
-  float taps[kMaxConvKernel][kBlock];
-  for (int64_t first = 0; first < channels; first += kBlock) {
-    const int64_t n = std::min(channels - first, kBlock);
-    for (int64_t c = 0; c < n; ++c)
-      for (int j = 0; j < kernel; ++j) taps[j][c] = w[(first + c) * kernel + j];
-    for (int t = 0; t < tokens; ++t) {
-      // Row t is the oldest that token t reads, and no later token does: the result takes its place.
-      float* row = rows + t * stride + first;
-      for (int64_t c = 0; c < n; ++c) row[c] *= taps[0][c];
-      for (int j = 1; j < kernel; ++j)
-        for (int64_t c = 0; c < n; ++c) row[c] += taps[j][c] * row[j * stride + c];
-      ops.silu(row, n);
-    }
-  }
-}
-
 namespace {
 
 // Everything between the projections, for one key head and the value heads that share it: they touch channels and
@@ -40,14 +21,14 @@ namespace {
 void key_head(Cpu& cpu, const DeltaNetWeights& weights, DeltaNetState& state, int tokens, int head) {
   const ModelConfig& c = cpu.config;
   const auto& s = cpu.scratch.delta_net;
-  const int64_t dk = c.linear_key_head_dim, dv = c.linear_value_head_dim, stride = c.conv_dim();
+  const int64_t dk = c.linear_key_head_dim, dv = c.linear_value_head_dim, stride = padded(c.conv_dim());
   const int64_t keys = int64_t(c.linear_num_key_heads) * dk;
   const int value_heads = c.linear_num_value_heads, shared = value_heads / c.linear_num_key_heads;
   const int kernel = c.linear_conv_kernel_dim, first = head * shared;
   const int64_t q = head * dk, k = keys + head * dk, v = 2 * keys + first * dv;
 
   for (const auto& [channel, count] : {std::pair(q, dk), std::pair(k, dk), std::pair(v, shared * dv)})
-    convolve(cpu.ops, s.qkv + channel, stride, tokens, weights.conv1d + channel * kernel, kernel, count);
+    cpu.ops.convolve(s.qkv + channel, stride, tokens, weights.conv1d + channel * kernel, kernel, count);
   for (int t = 0; t < tokens; ++t) {
     cpu.ops.l2_norm(s.qkv + t * stride + q, dk, 1.0f / std::sqrt(float(dk)));
     cpu.ops.l2_norm(s.qkv + t * stride + k, dk, 1.0f);
@@ -71,9 +52,9 @@ void key_head(Cpu& cpu, const DeltaNetWeights& weights, DeltaNetState& state, in
                         .beta = s.b + h,
                         .gate_stride = value_heads,
                         .out = s.out + h * dv,
-                        .out_stride = c.value_dim()});
+                        .out_stride = padded(c.value_dim())});
     for (int t = 0; t < tokens; ++t) {
-      const int64_t at = t * c.value_dim() + h * dv;
+      const int64_t at = t * padded(c.value_dim()) + h * dv;
       cpu.ops.gated_rms_norm(s.out + at, weights.norm, s.z + at, dv, c.rms_norm_eps);
     }
   }
@@ -84,25 +65,28 @@ void key_head(Cpu& cpu, const DeltaNetWeights& weights, DeltaNetState& state, in
 void delta_net(Cpu& cpu, const DeltaNetWeights& weights, DeltaNetState& state, int first, int tokens) {
   const ModelConfig& c = cpu.config;
   const auto& s = cpu.scratch.delta_net;
-  const int64_t stride = c.conv_dim(), past = c.linear_conv_kernel_dim - 1;
-  const size_t past_bytes = size_t(past * stride) * sizeof(float);
+  const int64_t stride = padded(c.conv_dim()), out_stride = padded(c.value_dim());
+  const int64_t past = c.linear_conv_kernel_dim - 1;
+  const size_t row_bytes = size_t(c.conv_dim()) * sizeof(float);
+  auto* past_rows = past ? reinterpret_cast<float*>(state.conv->host()) : nullptr;  // [past, conv_dim]
   for (int begin = 0; begin < tokens; begin += kTokenTile) {
     const int count = std::min(tokens - begin, kTokenTile);
     float* x = cpu.scratch.x + int64_t(first + begin) * c.hidden_size;
     norm_tokens(cpu, x, weights.input_norm, count, cpu.scratch.norm);
     // The convolution sees the last inputs of the past in front of this tile's, and the last of both become the past.
-    if (past) std::memcpy(s.qkv, state.conv->host(), past_bytes);
+    for (int64_t i = 0; i < past; ++i) std::memcpy(s.qkv + i * stride, past_rows + i * c.conv_dim(), row_bytes);
     project(cpu,
             {{&weights.in_proj_qkv, s.qkv + past * stride, stride},
-             {&weights.in_proj_z, s.z, c.value_dim()},
+             {&weights.in_proj_z, s.z, out_stride},
              {&weights.in_proj_b, s.b, c.linear_num_value_heads},
              {&weights.in_proj_a, s.a, c.linear_num_value_heads}},
             cpu.scratch.norm, c.hidden_size, count);
-    if (past) std::memcpy(state.conv->host(), s.qkv + count * stride, past_bytes);
+    for (int64_t i = 0; i < past; ++i)
+      std::memcpy(past_rows + i * c.conv_dim(), s.qkv + (count + i) * stride, row_bytes);
     parallel(cpu, c.linear_num_key_heads, 1, [&](int64_t head, int64_t end) {
       for (; head < end; ++head) key_head(cpu, weights, state, count, int(head));
     });
-    project_and_add(cpu, weights.out_proj, s.out, c.value_dim(), count, x);
+    project_and_add(cpu, weights.out_proj, s.out, out_stride, count, x);
   }
 }
 

@@ -78,8 +78,7 @@ void run_tiles(Cpu& cpu, const MlpWeights& expert, std::span<ExpertTile> tiles, 
           float* kept = s.expert_out + (token.token * k + token.rank) * hidden;
           for (int64_t i = begin; i < end; ++i) kept[i] = token.weight * out[i];
         } else {
-          float* y = s.y + token.token * padded(hidden);
-          for (int64_t i = begin; i < end; ++i) y[i] += token.weight * out[i];
+          cpu.ops.add_scaled(s.y + token.token * padded(hidden) + begin, out + begin, token.weight, columns);
         }
         out += columns;
       }
@@ -105,7 +104,8 @@ void experts(Cpu& cpu, const MlpWeights& expert, std::span<const ExpertWork> wor
   };
   for (const ExpertWork& piece : work)
     for (std::span<const ExpertToken> left = piece.tokens; !left.empty();) {
-      if (count == tiles.size() || rows == room) run();
+      // An expert's tokens stay together where they can: its codes are read and unpacked once then.
+      if (count == tiles.size() || (rows > 0 && rows + int64_t(left.size()) > room)) run();
       const size_t taken = std::min(left.size(), size_t(room - rows));
       tiles[count++] = {piece.slot, left.first(taken), rows, {}};
       rows += int64_t(taken);
@@ -122,9 +122,8 @@ void end_moe(Cpu& cpu, int tokens) {
     for (; t < end; ++t) {
       float *x = s.x + t * hidden, *y = s.y + t * padded(hidden);
       for (int64_t slot = t * k; kept_by_rank && slot < (t + 1) * k; ++slot)
-        if (s.expert_arrived[slot])
-          for (int64_t i = 0; i < hidden; ++i) y[i] += s.expert_out[slot * hidden + i];
-      for (int64_t i = 0; i < hidden; ++i) x[i] += y[i];
+        if (s.expert_arrived[slot]) cpu.ops.add_scaled(y, s.expert_out + slot * hidden, 1.0f, hidden);
+      cpu.ops.add_scaled(x, y, 1.0f, hidden);
     }
   });
 }

@@ -8,7 +8,7 @@ namespace {
 
 struct Avx2 {
   using F = __m256;
-  static constexpr int kLanes = 8;
+  static constexpr int kLanes = 8, kRegisters = 16;
   static F zero() { return _mm256_setzero_ps(); }
   static F all(float x) { return _mm256_set1_ps(x); }
   static F load(const float* p) { return _mm256_loadu_ps(p); }
@@ -38,6 +38,15 @@ struct Avx2 {
     __m128 s = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
     s = _mm_add_ps(s, _mm_movehl_ps(s, s));
     return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
+  }
+  static void sum4(const F* v, float* out) {
+    const auto halves = [](F a, F b) {
+      return _mm256_add_ps(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31));
+    };
+    const F a = halves(v[0], v[2]), b = halves(v[1], v[3]);
+    F s = _mm256_add_ps(_mm256_shuffle_ps(a, b, 0x44), _mm256_shuffle_ps(a, b, 0xee));
+    s = _mm256_add_ps(s, _mm256_movehdup_ps(s));
+    _mm_storeu_ps(out, _mm_shuffle_ps(_mm256_castps256_ps128(s), _mm256_extractf128_ps(s, 1), 0x88));
   }
   static float top(F v) {
     __m128 s = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));

@@ -13,7 +13,7 @@ namespace {
 
 struct Avx512 {
   using F = __m512;
-  static constexpr int kLanes = 16;
+  static constexpr int kLanes = 16, kRegisters = 32;
   static F zero() { return _mm512_setzero_ps(); }
   static F all(float x) { return _mm512_set1_ps(x); }
   static F load(const float* p) { return _mm512_loadu_ps(p); }
@@ -39,7 +39,22 @@ struct Avx512 {
     const __m512i exponent = _mm512_add_epi32(_mm512_cvtps_epi32(n), _mm512_set1_epi32(127));
     return _mm512_castsi512_ps(_mm512_slli_epi32(exponent, 23));
   }
-  static float sum(F v) { return _mm512_reduce_add_ps(v); }
+  static float sum(F v) {  // not _mm512_reduce_add_ps: its order is the compiler's
+    const __m256 half = _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
+    __m128 s = _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
+    s = _mm_add_ps(s, _mm_movehl_ps(s, s));
+    return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
+  }
+  static void sum4(const F* v, float* out) {
+    const auto halves = [](F a, F b) {
+      return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xee));
+    };
+    const F a = halves(v[0], v[1]), b = halves(v[2], v[3]);
+    F s = _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
+    s = _mm512_add_ps(s, _mm512_shuffle_ps(s, s, 0x4e));
+    s = _mm512_add_ps(s, _mm512_movehdup_ps(s));
+    _mm_storeu_ps(out, _mm512_castps512_ps128(_mm512_maskz_compress_ps(0x1111, s)));
+  }
   static float top(F v) { return _mm512_reduce_max_ps(v); }
 };
 

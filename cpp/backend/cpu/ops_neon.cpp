@@ -8,7 +8,7 @@ namespace {
 
 struct Neon {
   using F = float32x4_t;
-  static constexpr int kLanes = 4;
+  static constexpr int kLanes = 4, kRegisters = 32;
   static F zero() { return vdupq_n_f32(0); }
   static F all(float x) { return vdupq_n_f32(x); }
   static F load(const float* p) { return vld1q_f32(p); }
@@ -35,6 +35,9 @@ struct Neon {
   static F halve(F n) { return vrndmq_f32(vmulq_n_f32(n, 0.5f)); }
   static F pow2(F n) { return vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(vcvtq_s32_f32(n), vdupq_n_s32(127)), 23)); }
   static float sum(F v) { return vaddvq_f32(v); }
+  static void sum4(const F* v, float* out) {
+    vst1q_f32(out, vpaddq_f32(vpaddq_f32(v[0], v[1]), vpaddq_f32(v[2], v[3])));
+  }
   static float top(F v) { return vmaxvq_f32(v); }
 };
 

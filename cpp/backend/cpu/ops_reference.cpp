@@ -43,11 +43,26 @@ void sigmoid_mul(float* x, const float* gate, int64_t n) {
   for (int64_t i = 0; i < n; ++i) x[i] *= sigmoid(gate[i]);
 }
 
+void add_scaled(float* y, const float* x, float scale, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) y[i] += scale * x[i];
+}
+
 void softmax(float* x, int64_t n) {
   const float top = *std::max_element(x, x + n);
   float sum = 0;
   for (int64_t i = 0; i < n; ++i) sum += x[i] = std::exp(x[i] - top);
   for (int64_t i = 0; i < n; ++i) x[i] /= sum;
+}
+
+void convolve(float* rows, int64_t stride, int tokens, const float* w, int kernel, int64_t channels) {
+  for (int t = 0; t < tokens; ++t)
+    for (int64_t c = 0; c < channels; ++c) {
+      // Row t is the oldest that token t reads, and no later token does: the result takes its place.
+      float* x = rows + t * stride + c;
+      float sum = 0;
+      for (int j = 0; j < kernel; ++j) sum += w[c * kernel + j] * x[j * stride];
+      *x = sum * sigmoid(sum);
+    }
 }
 
 void delta_rule(const DeltaRule& rule) {
@@ -117,7 +132,7 @@ void attend(const Attend& query, const KvBlock& block, float* m, float* l, float
 
 }  // namespace
 
-const CpuOps reference_ops = {"reference", matmul_reference, {},          rms_norm, gated_rms_norm, l2_norm,
-                              silu,        silu_mul,         sigmoid_mul, softmax,  delta_rule,     attend};
+const CpuOps reference_ops = {"reference", matmul_reference, {},         rms_norm, gated_rms_norm, l2_norm,    silu,
+                              silu_mul,    sigmoid_mul,      add_scaled, softmax,  convolve,       delta_rule, attend};
 
 }  // namespace swiftlet

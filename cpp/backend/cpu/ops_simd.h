@@ -4,7 +4,8 @@
 // that file. It has F (a vector of kLanes floats) and
 //   zero(), all(x), load(p) of float, f16 (uint16_t) and int8_t, store(p, v), add, sub, mul, div, fma(a, b, c) = a b +
 //   c, min and max (NaN where the second argument is), round (to an integer), pow2(n) = 2^n of integers -126 .. 127,
-//   halve(n) = floor(n / 2) of integers, sum(v), top(v): of the lanes, in a fixed order, hold(v): v, loaded once.
+//   halve(n) = floor(n / 2) of integers, sum(v), top(v): of the lanes, in a fixed order, sum4(v, out): of each of four
+//   vectors, in that order, hold(v): v, loaded once; kRegisters: how many vectors the processor holds.
 // Lanes past the end of a row are loaded as 0 and not stored, by the same arithmetic as all others: an element does not
 // depend on where it lies.
 #pragma once
@@ -15,6 +16,7 @@
 #include <cstring>
 
 #include "backend/cpu/cpu_ops.h"
+#include "backend/cpu/matmul_scratch.h"
 
 namespace swiftlet {
 
@@ -126,6 +128,12 @@ struct SimdOps {
          [&](int64_t i, auto part) { store(x + i, V::mul(load(x + i, part), sigmoid(load(gate + i, part))), part); });
   }
 
+  static void add_scaled(float* y, const float* x, float scale, int64_t n) {
+    each(n, [&](int64_t i, auto part) {
+      store(y + i, V::add(load(y + i, part), V::mul(V::all(scale), load(x + i, part))), part);
+    });
+  }
+
   static void softmax(float* x, int64_t n) {
     float top = x[0];
     for (int64_t i = 1; i < n; ++i) top = x[i] > top ? x[i] : top;
@@ -138,13 +146,41 @@ struct SimdOps {
     each(n, [&](int64_t i, auto part) { store(x + i, V::div(load(x + i, part), total), part); });
   }
 
+  static void convolve(float* rows, int64_t stride, int tokens, const float* w, int kernel, int64_t channels) {
+    constexpr int64_t kBlock = 128;  // channels
+    float taps[kMaxConvKernel][kBlock];
+    for (int64_t first = 0; first < channels; first += kBlock) {
+      const int64_t n = std::min(channels - first, kBlock);
+      for (int64_t c = 0; c < n; ++c)
+        for (int j = 0; j < kernel; ++j) taps[j][c] = w[(first + c) * kernel + j];
+      for (int t = 0; t < tokens; ++t) {
+        // Row t is the oldest that token t reads, and no later token does: the result takes its place.
+        float* row = rows + t * stride + first;
+        each(n, [&](int64_t i, auto part) {
+          F sum = V::mul(load(taps[0] + i, part), load(row + i, part));
+          for (int j = 1; j < kernel; ++j) sum = V::fma(load(taps[j] + i, part), load(row + j * stride + i, part), sum);
+          store(row + i, V::mul(sum, sigmoid(sum)), part);
+        });
+      }
+    }
+  }
+
+  // The lanes of each of N vectors summed, by sum()'s order.
+  template <int N>
+  static void sums(const F* v, float* out) {
+    int i = 0;
+    for (; i + 4 <= N; i += 4) V::sum4(v + i, out + i);
+    for (; i < N; ++i) out[i] = V::sum(v[i]);
+  }
+
   // R rows of the state at once, so that there is other work while a sum waits for its last addition. Each element is
   // read and written once a token: the pass that updates it also sums what the next token will ask of it.
   template <int R>
   static void delta_rows(const DeltaRule& rule, int64_t first) {
     float* rows = rule.state + first * rule.key_dim;
     const int64_t n = rule.key_dim;
-    F recalled[R], deltas[R], sums[R];  // S k, beta * (v - S k), S q
+    F recalled[R], deltas[R], asked[R];  // S k, beta * (v - S k), S q
+    float of_rows[R];                    // lanes of recalled, then of asked
     for (int r = 0; r < R; ++r) recalled[r] = V::zero();
     each(n, [&](int64_t i, auto part) {
       const F key = load(rule.k + i, part);
@@ -156,9 +192,10 @@ struct SimdOps {
       const float* next_k = t + 1 < rule.tokens ? k + rule.stride : k;
       const float* v = rule.v + t * rule.stride + first;
       const float decay = rule.decay[t * rule.gate_stride], beta = rule.beta[t * rule.gate_stride];
+      sums<R>(recalled, of_rows);
       for (int r = 0; r < R; ++r) {
-        deltas[r] = V::all(beta * (v[r] - decay * V::sum(recalled[r])));
-        sums[r] = recalled[r] = V::zero();
+        deltas[r] = V::all(beta * (v[r] - decay * of_rows[r]));
+        asked[r] = recalled[r] = V::zero();
       }
       each(n, [&](int64_t i, auto part) {
         const F key = load(k + i, part), query = load(q + i, part), next = load(next_k + i, part);
@@ -166,19 +203,47 @@ struct SimdOps {
           float* at = rows + r * n + i;
           const F updated = V::fma(deltas[r], key, V::mul(V::all(decay), load(at, part)));
           store(at, updated, part);
-          sums[r] = V::fma(updated, query, sums[r]);
+          asked[r] = V::fma(updated, query, asked[r]);
           recalled[r] = V::fma(updated, next, recalled[r]);
         }
       });
-      for (int r = 0; r < R; ++r) rule.out[t * rule.out_stride + first + r] = V::sum(sums[r]);
+      sums<R>(asked, of_rows);
+      for (int r = 0; r < R; ++r) rule.out[t * rule.out_stride + first + r] = of_rows[r];
     }
   }
 
-  static void delta_rule(const DeltaRule& rule) {
-    constexpr int kRows = 4;
+  static void delta_all_rows(const DeltaRule& rule) {
+    constexpr int kRows = V::kRegisters / 4;
     int64_t row = 0;
     for (; row + kRows <= rule.value_dim; row += kRows) delta_rows<kRows>(rule, row);
     for (; row < rule.value_dim; ++row) delta_rows<1>(rule, row);
+  }
+
+  // Tokens go in blocks whose q, k and v are brought together first, so that they stay in the L1 cache while all rows
+  // of the state pass over them: as they come, each lies in a page of its own.
+  static void delta_rule(const DeltaRule& rule) {
+    constexpr int kTokens = 16;
+    if (rule.tokens == 1) return delta_all_rows(rule);
+    DeltaRule block = rule;
+    block.stride = 2 * rule.key_dim + rule.value_dim;
+    float* copy = matmul_scratch(size_t(kTokens * block.stride));
+    block.q = copy;
+    block.k = copy + rule.key_dim;
+    block.v = copy + 2 * rule.key_dim;
+    for (int first = 0; first < rule.tokens; first += kTokens) {
+      block.tokens = std::min(rule.tokens - first, kTokens);
+      for (int t = 0; t < block.tokens; ++t) {
+        float* to = copy + t * block.stride;
+        const int64_t from = (first + t) * rule.stride;
+        std::copy_n(rule.q + from, rule.key_dim, to);
+        std::copy_n(rule.k + from, rule.key_dim, to + rule.key_dim);
+        std::copy_n(rule.v + from, rule.value_dim, to + 2 * rule.key_dim);
+      }
+      block.decay = rule.decay + first * rule.gate_stride;
+      block.beta = rule.beta + first * rule.gate_stride;
+      block.out = rule.out + first * rule.out_stride;
+      delta_all_rows(block);
+    }
   }
 
   // Rows of keys or values that go together: they stay in the L1 cache while all queries pass over them.
@@ -208,19 +273,20 @@ struct SimdOps {
   template <int Q, int K, class T>
   [[gnu::noinline]] static void products(const float* q, int64_t q_stride, const T* keys, int64_t stride, int64_t n,
                                          float* out) {
-    F sums[Q][K];
-    for (int h = 0; h < Q; ++h)
-      for (int j = 0; j < K; ++j) sums[h][j] = V::zero();
+    F dots[Q * K];
+    for (F& dot : dots) dot = V::zero();
     each(n, [&](int64_t i, auto part) {
       F key[K];
       for (int j = 0; j < K; ++j) key[j] = load(keys + j * stride + i, part);
       for (int h = 0; h < Q; ++h) {
         const F query = V::hold(load(q + h * q_stride + i, part));
-        for (int j = 0; j < K; ++j) sums[h][j] = V::fma(query, key[j], sums[h][j]);
+        for (int j = 0; j < K; ++j) dots[h * K + j] = V::fma(query, key[j], dots[h * K + j]);
       }
     });
+    float of_all[Q * K];
+    sums<Q * K>(dots, of_all);
     for (int h = 0; h < Q; ++h)
-      for (int j = 0; j < K; ++j) out[h * kPositionBlock + j] = V::sum(sums[h][j]);
+      for (int j = 0; j < K; ++j) out[h * kPositionBlock + j] = of_all[h * K + j];
   }
 
   template <int Q, class T>
@@ -365,8 +431,8 @@ struct SimdOps {
   }
 
   static constexpr CpuOps table(const char* name, MatmulFn matmul, IntegerOps integers) {
-    return {name, matmul,   integers,    rms_norm, gated_rms_norm, l2_norm,
-            silu, silu_mul, sigmoid_mul, softmax,  delta_rule,     attend};
+    return {name,     matmul,      integers,   rms_norm, gated_rms_norm, l2_norm,    silu,
+            silu_mul, sigmoid_mul, add_scaled, softmax,  convolve,       delta_rule, attend};
   }
 };
 

@@ -47,7 +47,7 @@ void project_and_add(Cpu& cpu, const Matrix& weight, const float* from, int64_t 
     float* sum = close_together(cpu.scratch.sum, begin, tokens);
     multiply(cpu, weight, in, sum, columns, begin, end);
     for (int t = 0; t < tokens; ++t, sum += columns)
-      for (int64_t i = begin; i < end; ++i) x[t * hidden + i] += sum[i];
+      cpu.ops.add_scaled(x + t * hidden + begin, sum + begin, 1.0f, columns);
   });
 }
 

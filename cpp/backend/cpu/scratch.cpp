@@ -52,18 +52,18 @@ Scratch lay_out_scratch(const ModelConfig& c, int max_tokens, std::byte* base) {
 
   // Only one of these blocks runs at a time: they begin at the same place.
   Carver delta_net = common;
-  delta_net.take(s.delta_net.qkv, (c.linear_conv_kernel_dim - 1 + tile) * c.conv_dim());
-  delta_net.take(s.delta_net.z, tile * c.value_dim());
+  delta_net.take(s.delta_net.qkv, (c.linear_conv_kernel_dim - 1 + tile) * padded(c.conv_dim()));
+  delta_net.take(s.delta_net.z, tile * padded(c.value_dim()));
   delta_net.take(s.delta_net.a, tile * c.linear_num_value_heads);
   delta_net.take(s.delta_net.b, tile * c.linear_num_value_heads);
-  delta_net.take(s.delta_net.out, tile * c.value_dim());
+  delta_net.take(s.delta_net.out, tile * padded(c.value_dim()));
 
   Carver attention = common;
   const int64_t kv_dim = int64_t(c.num_key_value_heads) * c.head_dim;
-  attention.take(s.attention.q, tile * 2 * q_dim);
+  attention.take(s.attention.q, tile * padded(2 * q_dim));
   attention.take(s.attention.k, tile * kv_dim);
   attention.take(s.attention.v, tile * kv_dim);
-  attention.take(s.attention.out, tile * q_dim);
+  attention.take(s.attention.out, tile * padded(q_dim));
   attention.take(s.attention.m, c.num_attention_heads);
   attention.take(s.attention.l, c.num_attention_heads);
   attention.take(s.attention.part, kPositionBlocks * q_dim);

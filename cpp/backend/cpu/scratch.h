@@ -33,15 +33,15 @@ struct Scratch {
   float* sum;         // [tile * hidden]: what is about to be added to x
   std::byte* packed;  // tokens of the next products, as integers.h has them
   struct {
-    float* qkv;    // [kernel - 1 + tile, conv_dim]
-    float* z;      // [tile, value_dim]
+    float* qkv;    // [kernel - 1 + tile, padded(conv_dim)]
+    float* z;      // [tile, padded(value_dim)]
     float *a, *b;  // [tile, value heads]
-    float* out;    // [tile, value_dim]
+    float* out;    // [tile, padded(value_dim)]
   } delta_net;
   struct {
-    float* q;                       // [tile, heads, 2, head_dim]: query, gate
+    float* q;                       // [tile, padded(heads * 2 * head_dim)]: query and gate of each head
     float *k, *v;                   // [tile, kv heads, head_dim]
-    float* out;                     // [tile, heads, head_dim]
+    float* out;                     // [tile, padded(heads * head_dim)]
     float *m, *l;                   // [heads]: of the token that is spread over the threads
     float *part, *part_m, *part_l;  // [kPositionBlocks, heads, head_dim], [kPositionBlocks, heads]: its blocks
   } attention;
