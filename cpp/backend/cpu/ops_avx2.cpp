@@ -39,12 +39,12 @@ struct Avx2 {
     s = _mm_add_ps(s, _mm_movehl_ps(s, s));
     return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
   }
-  static void sum4(const F* v, float* out) {
-    const auto halves = [](F a, F b) {
-      return _mm256_add_ps(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31));
+  static void sum4(F a, F b, F c, F d, float* out) {
+    const auto halves = [](F x, F y) {
+      return _mm256_add_ps(_mm256_permute2f128_ps(x, y, 0x20), _mm256_permute2f128_ps(x, y, 0x31));
     };
-    const F a = halves(v[0], v[2]), b = halves(v[1], v[3]);
-    F s = _mm256_add_ps(_mm256_shuffle_ps(a, b, 0x44), _mm256_shuffle_ps(a, b, 0xee));
+    const F ac = halves(a, c), bd = halves(b, d);
+    F s = _mm256_add_ps(_mm256_shuffle_ps(ac, bd, 0x44), _mm256_shuffle_ps(ac, bd, 0xee));
     s = _mm256_add_ps(s, _mm256_movehdup_ps(s));
     _mm_storeu_ps(out, _mm_shuffle_ps(_mm256_castps256_ps128(s), _mm256_extractf128_ps(s, 1), 0x88));
   }

@@ -45,12 +45,12 @@ struct Avx512 {
     s = _mm_add_ps(s, _mm_movehl_ps(s, s));
     return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
   }
-  static void sum4(const F* v, float* out) {
-    const auto halves = [](F a, F b) {
-      return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xee));
+  static void sum4(F a, F b, F c, F d, float* out) {
+    const auto halves = [](F x, F y) {
+      return _mm512_add_ps(_mm512_shuffle_f32x4(x, y, 0x44), _mm512_shuffle_f32x4(x, y, 0xee));
     };
-    const F a = halves(v[0], v[1]), b = halves(v[2], v[3]);
-    F s = _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
+    const F ab = halves(a, b), cd = halves(c, d);
+    F s = _mm512_add_ps(_mm512_shuffle_f32x4(ab, cd, 0x88), _mm512_shuffle_f32x4(ab, cd, 0xdd));
     s = _mm512_add_ps(s, _mm512_shuffle_ps(s, s, 0x4e));
     s = _mm512_add_ps(s, _mm512_movehdup_ps(s));
     _mm_storeu_ps(out, _mm512_castps512_ps128(_mm512_maskz_compress_ps(0x1111, s)));

@@ -35,9 +35,7 @@ struct Neon {
   static F halve(F n) { return vrndmq_f32(vmulq_n_f32(n, 0.5f)); }
   static F pow2(F n) { return vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(vcvtq_s32_f32(n), vdupq_n_s32(127)), 23)); }
   static float sum(F v) { return vaddvq_f32(v); }
-  static void sum4(const F* v, float* out) {
-    vst1q_f32(out, vpaddq_f32(vpaddq_f32(v[0], v[1]), vpaddq_f32(v[2], v[3])));
-  }
+  static void sum4(F a, F b, F c, F d, float* out) { vst1q_f32(out, vpaddq_f32(vpaddq_f32(a, b), vpaddq_f32(c, d))); }
   static float top(F v) { return vmaxvq_f32(v); }
 };
 

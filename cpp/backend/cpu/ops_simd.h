@@ -4,8 +4,8 @@
 // that file. It has F (a vector of kLanes floats) and
 //   zero(), all(x), load(p) of float, f16 (uint16_t) and int8_t, store(p, v), add, sub, mul, div, fma(a, b, c) = a b +
 //   c, min and max (NaN where the second argument is), round (to an integer), pow2(n) = 2^n of integers -126 .. 127,
-//   halve(n) = floor(n / 2) of integers, sum(v), top(v): of the lanes, in a fixed order, sum4(v, out): of each of four
-//   vectors, in that order, hold(v): v, loaded once; kRegisters: how many vectors the processor holds.
+//   halve(n) = floor(n / 2) of integers, sum(v), top(v): of the lanes, in a fixed order, sum4(a, b, c, d, out): of each
+//   of four, in that order, hold(v): v, loaded once; kRegisters: how many vectors the processor holds.
 // Lanes past the end of a row are loaded as 0 and not stored, by the same arithmetic as all others: an element does not
 // depend on where it lies.
 #pragma once
@@ -14,6 +14,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/matmul_scratch.h"
@@ -165,50 +166,59 @@ struct SimdOps {
     }
   }
 
+  // body(0) .. body(N - 1) with constants, so that arrays of vectors stay in registers.
+  template <int N, class Body>
+  [[gnu::always_inline]] static void unrolled(const Body& body) {
+    [&]<int... i>(std::integer_sequence<int, i...>) {
+      (body(std::integral_constant<int, i>()), ...);
+    }(std::make_integer_sequence<int, N>());
+  }
+
   // The lanes of each of N vectors summed, by sum()'s order.
   template <int N>
   static void sums(const F* v, float* out) {
-    int i = 0;
-    for (; i + 4 <= N; i += 4) V::sum4(v + i, out + i);
-    for (; i < N; ++i) out[i] = V::sum(v[i]);
+    unrolled<N / 4>([&](auto i) { V::sum4(v[4 * i], v[4 * i + 1], v[4 * i + 2], v[4 * i + 3], out + 4 * i); });
+    unrolled<N % 4>([&](auto i) { out[N / 4 * 4 + i] = V::sum(v[N / 4 * 4 + i]); });
+  }
+
+  // One token on R rows of the state, which are n long: S = decay S + deltas k^T, S q and what the next token will ask,
+  // S next_k. A function of its own: inlined, gcc keeps the sums in memory.
+  template <int R>
+  [[gnu::noinline]] static void delta_step(float* rows, int64_t n, float decay, const float* deltas, const float* k,
+                                           const float* q, const float* next_k, float* of_q, float* of_next_k) {
+    F delta[R], asked[R], recalled[R];
+    unrolled<R>([&](auto r) {
+      delta[r] = V::all(deltas[r]);
+      asked[r] = recalled[r] = V::zero();
+    });
+    each(n, [&](int64_t i, auto part) {
+      const F key = load(k + i, part), query = load(q + i, part), next = load(next_k + i, part);
+      unrolled<R>([&](auto r) {
+        float* at = rows + r * n + i;
+        const F updated = V::fma(delta[r], key, V::mul(V::all(decay), load(at, part)));
+        store(at, updated, part);
+        asked[r] = V::fma(updated, query, asked[r]);
+        recalled[r] = V::fma(updated, next, recalled[r]);
+      });
+    });
+    sums<R>(asked, of_q);
+    sums<R>(recalled, of_next_k);
   }
 
   // R rows of the state at once, so that there is other work while a sum waits for its last addition. Each element is
-  // read and written once a token: the pass that updates it also sums what the next token will ask of it.
+  // read and written once a token.
   template <int R>
   static void delta_rows(const DeltaRule& rule, int64_t first) {
     float* rows = rule.state + first * rule.key_dim;
-    const int64_t n = rule.key_dim;
-    F recalled[R], deltas[R], asked[R];  // S k, beta * (v - S k), S q
-    float of_rows[R];                    // lanes of recalled, then of asked
-    for (int r = 0; r < R; ++r) recalled[r] = V::zero();
-    each(n, [&](int64_t i, auto part) {
-      const F key = load(rule.k + i, part);
-      for (int r = 0; r < R; ++r) recalled[r] = V::fma(load(rows + r * n + i, part), key, recalled[r]);
-    });
+    float recalled[R], deltas[R];  // S k, beta * (v - decay S k)
+    products<1, R>(rule.k, 0, rows, rule.key_dim, rule.key_dim, recalled);
     for (int t = 0; t < rule.tokens; ++t) {
-      const float* q = rule.q + t * rule.stride;
       const float* k = rule.k + t * rule.stride;
-      const float* next_k = t + 1 < rule.tokens ? k + rule.stride : k;
       const float* v = rule.v + t * rule.stride + first;
       const float decay = rule.decay[t * rule.gate_stride], beta = rule.beta[t * rule.gate_stride];
-      sums<R>(recalled, of_rows);
-      for (int r = 0; r < R; ++r) {
-        deltas[r] = V::all(beta * (v[r] - decay * of_rows[r]));
-        asked[r] = recalled[r] = V::zero();
-      }
-      each(n, [&](int64_t i, auto part) {
-        const F key = load(k + i, part), query = load(q + i, part), next = load(next_k + i, part);
-        for (int r = 0; r < R; ++r) {
-          float* at = rows + r * n + i;
-          const F updated = V::fma(deltas[r], key, V::mul(V::all(decay), load(at, part)));
-          store(at, updated, part);
-          asked[r] = V::fma(updated, query, asked[r]);
-          recalled[r] = V::fma(updated, next, recalled[r]);
-        }
-      });
-      sums<R>(asked, of_rows);
-      for (int r = 0; r < R; ++r) rule.out[t * rule.out_stride + first + r] = of_rows[r];
+      for (int r = 0; r < R; ++r) deltas[r] = beta * (v[r] - decay * recalled[r]);
+      delta_step<R>(rows, rule.key_dim, decay, deltas, k, rule.q + t * rule.stride,
+                    t + 1 < rule.tokens ? k + rule.stride : k, rule.out + t * rule.out_stride + first, recalled);
     }
   }
 
@@ -274,14 +284,14 @@ struct SimdOps {
   [[gnu::noinline]] static void products(const float* q, int64_t q_stride, const T* keys, int64_t stride, int64_t n,
                                          float* out) {
     F dots[Q * K];
-    for (F& dot : dots) dot = V::zero();
+    unrolled<Q * K>([&](auto i) { dots[i] = V::zero(); });
     each(n, [&](int64_t i, auto part) {
       F key[K];
-      for (int j = 0; j < K; ++j) key[j] = load(keys + j * stride + i, part);
-      for (int h = 0; h < Q; ++h) {
+      unrolled<K>([&](auto j) { key[j] = load(keys + j * stride + i, part); });
+      unrolled<Q>([&](auto h) {
         const F query = V::hold(load(q + h * q_stride + i, part));
-        for (int j = 0; j < K; ++j) dots[h * K + j] = V::fma(query, key[j], dots[h * K + j]);
-      }
+        unrolled<K>([&](auto j) { dots[h * K + j] = V::fma(query, key[j], dots[h * K + j]); });
+      });
     });
     float of_all[Q * K];
     sums<Q * K>(dots, of_all);
@@ -304,19 +314,17 @@ struct SimdOps {
   template <int Q, class T>
   static void add_values(const float* weights, const Rows<T>& values, int64_t n, float* out) {
     const auto columns = [&]<int C>(int64_t i, auto part) {
-      F sums[Q][C];
-      for (int h = 0; h < Q; ++h)
-        for (int c = 0; c < C; ++c) sums[h][c] = load(out + h * n + i + c * kLanes, part);
+      F sum[Q * C];  // of query h and vector c at [h * C + c]
+      unrolled<Q * C>([&](auto s) { sum[s] = load(out + s / C * n + i + s % C * kLanes, part); });
       for (int j = 0; j < values.count; ++j) {
         F value[C];
-        for (int c = 0; c < C; ++c) value[c] = load(values.at + j * values.stride + i + c * kLanes, part);
-        for (int h = 0; h < Q; ++h) {
+        unrolled<C>([&](auto c) { value[c] = load(values.at + j * values.stride + i + c * kLanes, part); });
+        unrolled<Q>([&](auto h) {
           const F weight = V::all(weights[h * kPositionBlock + j]);
-          for (int c = 0; c < C; ++c) sums[h][c] = V::fma(weight, value[c], sums[h][c]);
-        }
+          unrolled<C>([&](auto c) { sum[h * C + c] = V::fma(weight, value[c], sum[h * C + c]); });
+        });
       }
-      for (int h = 0; h < Q; ++h)
-        for (int c = 0; c < C; ++c) store(out + h * n + i + c * kLanes, sums[h][c], part);
+      unrolled<Q * C>([&](auto s) { store(out + s / C * n + i + s % C * kLanes, sum[s], part); });
     };
     int64_t i = 0, row = 0;
     for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
