@@ -66,9 +66,11 @@ class TileKernel {
   using Totals = float (*)[kTileSets][kSetRows];
   using Panels = const std::byte* const (*)[kTileSets];
 
-  // `tokens` tokens from `start` on that are multiplied, of which the last `count` are joined.
+  // `tokens` tokens from `start` on that are multiplied, of which the last `count` are joined. first: of those that
+  // meet the same codes.
   struct TokenTile {
     int start, tokens, count;
+    bool first;
   };
 
   const Matrix& w_;
@@ -89,18 +91,14 @@ class TileKernel {
       const int blocks = int(std::min<int64_t>(kTileBlocks, blocks_ - block));
       for (int s = 0; s < kTileSets; ++s)
         for (int b = 0; b < blocks; ++b) {
-          // What is taken next is on its way while these are multiplied; behind this set comes the other one.
-          const int64_t next = block + b + kTileBlocks;
-          const std::byte* ahead = rows[s].codes + (next < blocks_ ? next : next + blocks_) * bytes;
-          for (int64_t line = 0; line < bytes; line += 64) __builtin_prefetch(ahead + line);
           const std::byte* codes = rows[s].codes + (block + b) * bytes;
           panels[b][s] = w_.bits == 8 ? codes : unpacked[b][s];
           if (w_.bits == 4) Tiles::unpack(codes, unpacked[b][s]);
         }
       for (int t = 0; t < count; t += tile_tokens) {
         // The last tile reaches back, so that it is full.
-        const TokenTile tile = {first + std::min(t, count - tile_tokens), tile_tokens,
-                                std::min(tile_tokens, count - t)};
+        const TokenTile tile = {first + std::min(t, count - tile_tokens), tile_tokens, std::min(tile_tokens, count - t),
+                                t == 0};
         multiply_tile(rows, tile, block, blocks, panels, totals + t);
       }
     }
@@ -131,6 +129,15 @@ class TileKernel {
                    join<I>(I::load(total), sum, *reinterpret_cast<const PackedSteps*>(of_token), scale[v], offset[v]));
         }
     };
+    // Codes that are taken next are on their way while these are multiplied; behind this set comes the other one.
+    // Little by little: more lines than a core can wait for at a time would hold up the codes that are unpacked.
+    const auto prefetch_codes = [&](int b) {
+      const int64_t bytes = block_bytes(w_.bits), next = first + b + kTileBlocks;
+      for (int s = 0; s < kTileSets; ++s) {
+        const std::byte* ahead = rows[s].codes + (next < blocks_ ? next : next + blocks_) * bytes;
+        for (int64_t line = 0; line < bytes; line += 64) __builtin_prefetch(ahead + line);
+      }
+    };
     // x comes from L2, and no prefetcher sees tiles coming: this tile's next blocks, then the next tile's first ones.
     const auto prefetch_x = [&](int b) {
       const PackedBlock* ahead = b < blocks ? x + b : x_at(tile.start + tile.tokens) + first + b - blocks;
@@ -145,6 +152,7 @@ class TileKernel {
     Tiles::template multiply<0>(panels[0][0], sums[0]);
     for (int b = 0; b < blocks; ++b) {
       prefetch_x(b + 2);
+      if (tile.first) prefetch_codes(b);
       Tiles::template multiply<1>(panels[b][1], sums[1]);
       join_set(b, 0, sums[0]);
       if (b + 1 < blocks) {
