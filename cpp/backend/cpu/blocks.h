@@ -39,8 +39,9 @@ struct Projection {
   int64_t y_stride;
 };
 
-constexpr int64_t kRowGrain = 16;        // rows of a matrix that one thread takes at a time, at least
-constexpr int64_t kFloatRowGrain = 512;  // and at most, where each piece packs its tokens anew
+constexpr int64_t kRowGrain = 16;          // rows of a matrix that one thread takes at a time, at least
+constexpr int64_t kFloatRowGrain = 512;    // and at most, where each piece packs its tokens anew
+constexpr int64_t kIntegerRowGrain = 128;  // and where it does not: the beginning of a piece was not prefetched
 
 // Tokens of `cols` columns as products take them: floats, `stride` apart, and the same packed, where it was asked for.
 struct Activations {
@@ -61,12 +62,13 @@ inline bool in_integers(const Cpu& cpu, const Matrix& w) { return cpu.ops.intege
 Activations activations(Cpu& cpu, bool packed, const float* x, int64_t cols, int64_t stride, int tokens,
                         std::byte* to = nullptr);
 
-// Rows of a piece of a loop over all rows of matrices that so many tokens are multiplied with. Products in floats pack
-// more than a few tokens for each piece, so their pieces are as long as leaves every thread some.
+// Rows of a piece of a loop over all rows of matrices that so many tokens are multiplied with. With more than a few
+// tokens pieces are as long as leaves every thread some.
 inline int64_t row_grain(const Cpu& cpu, int tokens, bool packed, int64_t rows) {
   if (tokens <= 2) return kRowGrain;
-  if (packed) return 2 * kRowGrain;  // AMX takes two sets of rows at a time
-  return std::clamp(rows / (4 * cpu.pool.threads()) / kRowGrain * kRowGrain, kRowGrain, kFloatRowGrain);
+  constexpr int64_t kTwoSets = 2 * kRowGrain;  // AMX takes two sets of rows at a time
+  return std::clamp(rows / (4 * cpu.pool.threads()) / kTwoSets * kTwoSets, kTwoSets,
+                    packed ? kIntegerRowGrain : kFloatRowGrain);
 }
 
 // Rows begin .. end - 1 of y[t] = W x[t], on this thread.

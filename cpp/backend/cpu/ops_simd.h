@@ -149,6 +149,7 @@ struct SimdOps {
 
   static void convolve(float* rows, int64_t stride, int tokens, const float* w, int kernel, int64_t channels) {
     constexpr int64_t kBlock = 128;  // channels
+    constexpr int kAhead = 4;        // tokens
     float taps[kMaxConvKernel][kBlock];
     for (int64_t first = 0; first < channels; first += kBlock) {
       const int64_t n = std::min(channels - first, kBlock);
@@ -157,6 +158,9 @@ struct SimdOps {
       for (int t = 0; t < tokens; ++t) {
         // Row t is the oldest that token t reads, and no later token does: the result takes its place.
         float* row = rows + t * stride + first;
+        // Rows lie pages apart, where no prefetcher follows.
+        for (int64_t c = 0; t + kAhead < tokens && c < n; c += 16)
+          __builtin_prefetch(row + (kernel - 1 + kAhead) * stride + c);
         each(n, [&](int64_t i, auto part) {
           F sum = V::mul(load(taps[0] + i, part), load(row + i, part));
           for (int j = 1; j < kernel; ++j) sum = V::fma(load(taps[j] + i, part), load(row + j * stride + i, part), sum);
@@ -205,28 +209,31 @@ struct SimdOps {
     sums<R>(recalled, of_next_k);
   }
 
-  // R rows of the state at once, so that there is other work while a sum waits for its last addition. Each element is
-  // read and written once a token.
-  template <int R>
+  // G times R rows of the state, so that one's arithmetic goes on while another's sums wait for their last additions.
+  template <int R, int G>
   static void delta_rows(const DeltaRule& rule, int64_t first) {
-    float* rows = rule.state + first * rule.key_dim;
-    float recalled[R], deltas[R];  // S k, beta * (v - decay S k)
-    products<1, R>(rule.k, 0, rows, rule.key_dim, rule.key_dim, recalled);
+    const int64_t n = rule.key_dim;
+    float recalled[G][R], deltas[R];  // S k, beta * (v - decay S k)
+    for (int g = 0; g < G; ++g) products<1, R>(rule.k, 0, rule.state + (first + g * R) * n, n, n, recalled[g]);
     for (int t = 0; t < rule.tokens; ++t) {
-      const float* k = rule.k + t * rule.stride;
-      const float* v = rule.v + t * rule.stride + first;
+      const float *k = rule.k + t * rule.stride, *q = rule.q + t * rule.stride;
+      const float* next_k = t + 1 < rule.tokens ? k + rule.stride : k;
       const float decay = rule.decay[t * rule.gate_stride], beta = rule.beta[t * rule.gate_stride];
-      for (int r = 0; r < R; ++r) deltas[r] = beta * (v[r] - decay * recalled[r]);
-      delta_step<R>(rows, rule.key_dim, decay, deltas, k, rule.q + t * rule.stride,
-                    t + 1 < rule.tokens ? k + rule.stride : k, rule.out + t * rule.out_stride + first, recalled);
+      for (int g = 0; g < G; ++g) {
+        const int64_t row = first + g * R;
+        const float* v = rule.v + t * rule.stride + row;
+        for (int r = 0; r < R; ++r) deltas[r] = beta * (v[r] - decay * recalled[g][r]);
+        delta_step<R>(rule.state + row * n, n, decay, deltas, k, q, next_k, rule.out + t * rule.out_stride + row,
+                      recalled[g]);
+      }
     }
   }
 
   static void delta_all_rows(const DeltaRule& rule) {
-    constexpr int kRows = V::kRegisters / 4;
+    constexpr int kRows = V::kRegisters / 4, kGroups = 2;
     int64_t row = 0;
-    for (; row + kRows <= rule.value_dim; row += kRows) delta_rows<kRows>(rule, row);
-    for (; row < rule.value_dim; ++row) delta_rows<1>(rule, row);
+    for (; row + kGroups * kRows <= rule.value_dim; row += kGroups * kRows) delta_rows<kRows, kGroups>(rule, row);
+    for (; row < rule.value_dim; ++row) delta_rows<1, 1>(rule, row);
   }
 
   // Tokens go in blocks whose q, k and v are brought together first, so that they stay in the L1 cache while all rows
