@@ -30,7 +30,7 @@ Parts open_parts(const Workload& work, const MemoryPlan& plan) {
   store.budget_bytes = plan.pool;
   store.io_threads = work.engine.io_threads;
   store.io = work.engine.io;
-  store.after_read = order_experts(parts.weights);
+  store.user_orders = orders_experts(parts.weights);
   parts.store = std::make_unique<ExpertStore>(work.qpack, store, work.config.num_experts_per_tok);
   return parts;
 }

@@ -78,11 +78,13 @@ struct ExpertToken {
   float weight;
 };
 
-// One expert to apply: its blob, and the tokens that chose it, ascending.
+// One expert to apply: its blob, and the tokens that chose it, ascending. A backend that has an order of its own for it
+// (interleaves()) brings it into that order where as_read says that it lies as it was read, and clears as_read.
 struct ExpertWork {
   int32_t expert;
-  const std::byte* slot;
+  std::byte* slot;
   std::span<const ExpertToken> tokens;
+  bool* as_read = nullptr;
 };
 
 // What a GPU was asked to do since the backend was made; it does not vary from run to run. Zeros on the CPU.

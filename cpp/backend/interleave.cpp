@@ -45,19 +45,21 @@ void interleave_rows(const std::byte* rows, int64_t row_bytes, int count, Elemen
   }
 }
 
-void interleave(const Matrix& w, std::byte* memory) {
+void interleave_set(const Matrix& w, std::byte* memory, int64_t set, std::byte* scratch) {
   const auto piece = [&](uint64_t offset, uint64_t row_bytes, Element element) {
     const size_t set_bytes = kSetRows * row_bytes;
-    const auto copy = std::make_unique_for_overwrite<std::byte[]>(set_bytes);
-    for (int64_t set = 0; set < w.rows / kSetRows; ++set) {
-      std::byte* at = memory + offset + uint64_t(set) * set_bytes;
-      std::memcpy(copy.get(), at, set_bytes);
-      interleave_rows(copy.get(), int64_t(row_bytes), kSetRows, element, at);
-    }
+    std::byte* at = memory + offset + uint64_t(set) * set_bytes;
+    std::memcpy(scratch, at, set_bytes);
+    interleave_rows(scratch, int64_t(row_bytes), kSetRows, element, at);
   };
   piece(w.weight_offset, w.weight_row_bytes(), codes_of(w));
   piece(w.scales_offset, w.scale_row_bytes(), scales_of(w));
   piece(w.biases_offset, w.scale_row_bytes(), scales_of(w));
+}
+
+void interleave(const Matrix& w, std::byte* memory) {
+  const auto scratch = std::make_unique_for_overwrite<std::byte[]>(kSetRows * w.weight_row_bytes());
+  for (int64_t set = 0; set < w.rows / kSetRows; ++set) interleave_set(w, memory, set, scratch.get());
 }
 
 void copy_row(const std::byte* piece, int64_t rows, int64_t row, int64_t row_bytes, Element element, std::byte* out) {

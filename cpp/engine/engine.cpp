@@ -319,7 +319,7 @@ Engine::Engine(const std::string& path, const EngineOptions& options)
   store.io = options.io;
   store.on_memory_added = [this](const std::byte* base, size_t bytes) { backend_->add_memory(base, bytes); };
   store.on_memory_removed = [this](const std::byte* base) { backend_->remove_memory(base); };
-  store.after_read = order_experts(weights_);
+  store.user_orders = orders_experts(weights_);
   store.heap = backend_->slot_heap();
   store.host_bytes = plan_.host;
   store_ = std::make_unique<ExpertStore>(qpack_, store, config_.num_experts_per_tok);

@@ -39,8 +39,9 @@ struct Expert {
   std::byte* slot = nullptr;
   int32_t item = -1;  // its place in the open request, or -1
   Where where = Where::OnDisk;
-  bool guess = false;  // read as a guess, and not asked for since
-  bool held = false;   // a guess read for a layer whose turn is yet to come: other guesses leave it alone
+  bool guess = false;    // read as a guess, and not asked for since
+  bool held = false;     // a guess read for a layer whose turn is yet to come: other guesses leave it alone
+  bool as_read = false;  // its user has not brought it into order yet
 };
 
 enum class Step : uint8_t { Waiting, Reading, Ready, InUse, Done };
@@ -108,6 +109,7 @@ struct ExpertStore::Impl {
   Read begin(int key, bool guess, Vacancy to);
   void end(const Read& read, const std::optional<Error>& error);
   void release(int key);
+  void take_back(int key);
   void release_handed_out(Request::Impl& request);
   std::vector<ReadyExpert> take_ready(Request::Impl& request, bool in_order);
   void drop_furthest(Request::Impl& request);
@@ -123,7 +125,7 @@ struct ExpertStore::Impl {
 
   const int layer_count, expert_count;
   const int min_slots;
-  const std::function<void(int, std::byte*)> after_read;
+  const bool user_orders;
   const std::function<void(int, int, std::byte*, uint64_t)> custom_read;
   SlotHeap* const heap;
   std::vector<uint64_t> strides;     // by layer
@@ -160,7 +162,7 @@ ExpertStore::Impl::Impl(const Qpack& qpack, const ExpertStoreOptions& options, i
     : layer_count(qpack.layer_count),
       expert_count(qpack.expert_count),
       min_slots(min_slots_),
-      after_read(options.after_read),
+      user_orders(options.user_orders),
       custom_read(options.read),
       heap(options.heap),
       budget(options.budget_bytes),
@@ -220,6 +222,7 @@ std::byte* ExpertStore::Impl::evict(int key) {
   experts[key].where = Where::OnDisk;
   experts[key].guess = false;
   experts[key].held = false;
+  experts[key].as_read = false;
   return std::exchange(experts[key].slot, nullptr);
 }
 
@@ -322,6 +325,13 @@ void ExpertStore::Impl::trim() {
 void ExpertStore::Impl::release(int key) {
   experts[key].item = -1;
   policy.insert(key);
+}
+
+// The same of an expert that was handed out.
+void ExpertStore::Impl::take_back(int key) {
+  if (!experts[key].as_read) return release(key);
+  experts[key].item = -1;
+  memory.give(evict(key));
 }
 
 // Reads -----------------------------------------------------------------------------------------------
@@ -433,6 +443,7 @@ void ExpertStore::Impl::end(const Read& read, const std::optional<Error>& error)
     ++(read.in_host ? stats.host_hits : stats.reads);
     (read.in_host ? stats.host_bytes : stats.bytes_read) += strides[read.key / expert_count];
     expert.where = Where::InSlot;
+    expert.as_read = user_orders;
     ++resident[read.key / expert_count];
     ++moves[read.key / expert_count];
     if (expert.item >= 0)
@@ -455,7 +466,6 @@ std::optional<Error> ExpertStore::Impl::read_expert(const Read& read) const {
         custom_read(layer, expert, to, strides[layer]);
       else
         files->read(layer, expert, to);
-      if (after_read) after_read(layer, to);
     }
     if (read.host) heap->upload(read.to.slot, read.host, strides[layer]);
     return {};
@@ -518,7 +528,7 @@ void ExpertStore::Impl::release_handed_out(Request::Impl& open) {
   for (const int32_t i : open.in_use) {
     open.items[i].step = Step::Done;
     open.taken -= open.items[i].took;
-    release(key_of(open.layer, open.items[i].expert));
+    take_back(key_of(open.layer, open.items[i].expert));
   }
   trim();
   if (open.has_waiting())
@@ -535,7 +545,8 @@ std::vector<ReadyExpert> ExpertStore::Impl::take_ready(Request::Impl& open, bool
     if (item.step == Step::Ready) {
       item.step = Step::InUse;
       open.in_use.push_back(static_cast<int32_t>(i));
-      result.push_back({item.expert, experts[key_of(open.layer, item.expert)].slot});
+      Expert& expert = experts[key_of(open.layer, item.expert)];
+      result.push_back({item.expert, expert.slot, &expert.as_read});
     } else if (in_order && item.step < Step::Ready) {
       break;
     }
@@ -600,7 +611,8 @@ void ExpertStore::Impl::close(Request::Impl& open) {
   if (!std::exchange(open.open, false)) return;
   for (const Item& item : open.items) {
     const int key = key_of(open.layer, item.expert);
-    if (item.step == Step::Ready || item.step == Step::InUse) release(key);
+    if (item.step == Step::Ready) release(key);
+    if (item.step == Step::InUse) take_back(key);
     experts[key].item = -1;
   }
   request = nullptr;

@@ -38,8 +38,8 @@ struct ExpertStoreOptions {
   // With a heap: bytes of host memory that experts are copied from instead of read, once they have been read and while
   // they last; allocated at once. At least HostTier::least_slots(io_threads) slots, or 0: none.
   uint64_t host_bytes = 0;
-  // What is done with an expert where it was read to, before it is handed out. On the I/O threads. May be empty.
-  std::function<void(int layer, std::byte* expert)> after_read;
+  // Experts are handed out as they were read, for their user to bring them into an order of its own: see ReadyExpert.
+  bool user_orders = false;
   // Instead of reading the layer's file (tests: slow disks, short reads, errors). On the I/O threads. May be empty.
   std::function<void(int layer, int expert, std::byte* slot, uint64_t bytes)> read;
 };
@@ -59,7 +59,10 @@ struct ExpertStats {
 
 struct ReadyExpert {
   int expert;
-  const std::byte* slot;
+  std::byte* slot;
+  // With `user_orders`: whether the slot holds what was read. Whoever has brought that into its own order clears it. An
+  // expert that comes back as it was read is dropped, as nobody knows how far its user came.
+  bool* as_read;
 };
 
 // The slots of all experts of a layer, by id. The version, never 0, is another one when they are others or their memory

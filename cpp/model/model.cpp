@@ -160,7 +160,7 @@ void Model::moe(int layer, int tokens, const ForwardHooks& hooks) {
   for (;;) {
     const std::vector<ReadyExpert> ready = request_->next(in_order, finish);
     if (ready.empty()) break;
-    for (const ReadyExpert& e : ready) work.push_back({e.expert, e.slot, plan.of(e.expert)});
+    for (const ReadyExpert& e : ready) work.push_back({e.expert, e.slot, plan.of(e.expert), e.as_read});
     if (!together) compute();
     together = backend_.queues() && !in_order;
     if (hooks.between_experts) hooks.between_experts();

@@ -1,5 +1,6 @@
 #include "model/weights.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -331,20 +332,11 @@ ModelWeights load_weights(const Qpack& qpack, const ModelConfig& config, const B
   return weights;
 }
 
-std::function<void(int layer, std::byte* slot)> order_experts(const ModelWeights& weights) {
-  std::vector<std::vector<Matrix>> matrices;  // by layer
-  bool any = false;
-  for (const LayerWeights& layer : weights.layers) {
-    matrices.emplace_back();
+bool orders_experts(const ModelWeights& weights) {
+  return std::ranges::any_of(weights.layers, [](const LayerWeights& layer) {
     const MlpWeights& expert = layer.moe.expert;
-    for (const Matrix* m : {&expert.gate_proj, &expert.up_proj, &expert.down_proj})
-      if (m->interleaved) matrices.back().push_back(*m);
-    any |= !matrices.back().empty();
-  }
-  if (!any) return {};
-  return [matrices = std::move(matrices)](int layer, std::byte* slot) {
-    for (const Matrix& m : matrices[size_t(layer)]) interleave(m, slot);
-  };
+    return expert.gate_proj.interleaved || expert.up_proj.interleaved || expert.down_proj.interleaved;
+  });
 }
 
 uint64_t embedding_rows_bytes(const Embedding& e, int tokens) {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -45,9 +44,8 @@ uint64_t resident_weight_bytes(const Qpack& qpack, const ModelConfig& config);
 // disagrees with the config's quantization block or with the layout of the experts.
 ModelWeights load_weights(const Qpack& qpack, const ModelConfig& config, const Backend& backend);
 
-// What brings an expert that was read into a slot into the backend's order (ExpertStoreOptions::after_read); empty
-// where it lies so already.
-std::function<void(int layer, std::byte* slot)> order_experts(const ModelWeights& weights);
+// Whether the backend brings experts into an order of its own (ExpertStoreOptions::user_orders).
+bool orders_experts(const ModelWeights& weights);
 
 // Bytes that gather_embedding needs for `tokens` rows.
 uint64_t embedding_rows_bytes(const Embedding& embedding, int tokens);

@@ -75,7 +75,7 @@ class RandomLayer {
     append(memory, n, mean, deviation);
     return reinterpret_cast<const float*>(memory.data());
   }
-  const std::byte* blob(int expert) const { return blobs_.at(size_t(expert)).data(); }
+  const std::vector<std::byte>& blob(int expert) const { return blobs_.at(size_t(expert)); }
 
   const ModelConfig config;
   DeltaNetWeights delta_net;
@@ -157,10 +157,26 @@ struct RunOptions {
   int threads = 1;
   KvType kv = KvType::F32;
   unsigned shuffle = 0;  // not 0: experts of short chunks come one by one in a random order
+  bool as_read = false;  // experts come as they were read, for the backend to bring them into its order
+};
+
+// A layer's experts, each in a slot.
+struct Slots {
+  MlpWeights expert;
+  std::vector<std::vector<std::byte>> blobs;
+  std::unique_ptr<bool[]> as_read;
+
+  Slots(const Backend& backend, const RandomLayer& layer, bool in_backends_order)
+      : expert(layer.moe.expert), as_read(std::make_unique<bool[]>(size_t(layer.config.num_experts))) {
+    for (int e = 0; e < layer.config.num_experts; ++e) blobs.push_back(layer.blob(e));
+    for (Matrix* w : {&expert.gate_proj, &expert.up_proj, &expert.down_proj})
+      w->interleaved = in_backends_order && backend.interleaves(*w);
+    std::fill_n(as_read.get(), blobs.size(), in_backends_order);
+  }
 };
 
 // The experts of a chunk, as the model calls them.
-inline void run_experts(Backend& backend, const RandomLayer& layer, int tokens, unsigned shuffle) {
+inline void run_experts(Backend& backend, Slots& slots, int tokens, unsigned shuffle) {
   const Routes routes = backend.routes(0);
   std::map<int, std::vector<ExpertToken>> chosen;  // by expert
   for (int t = 0; t < tokens; ++t) {
@@ -171,10 +187,14 @@ inline void run_experts(Backend& backend, const RandomLayer& layer, int tokens, 
     for (const auto& [expert, weight] : weights) chosen[expert].push_back({t, rank++, weight});
   }
   std::vector<ExpertWork> work;
-  for (const auto& [expert, list] : chosen) work.push_back({expert, layer.blob(expert), list});
-  if (!shuffle) return backend.experts(layer.moe.expert, work, tokens);
-  if (tokens <= Backend::kUnorderedTokens) std::shuffle(work.begin(), work.end(), std::mt19937(shuffle));
-  for (const ExpertWork& piece : work) backend.experts(layer.moe.expert, {&piece, 1}, tokens);
+  for (const auto& [expert, list] : chosen)
+    work.push_back({expert, slots.blobs[size_t(expert)].data(), list, &slots.as_read[size_t(expert)]});
+  if (shuffle && tokens <= Backend::kUnorderedTokens) std::shuffle(work.begin(), work.end(), std::mt19937(shuffle));
+  if (shuffle)
+    for (const ExpertWork& piece : work) backend.experts(slots.expert, {&piece, 1}, tokens);
+  else
+    backend.experts(slots.expert, work, tokens);
+  for (const ExpertWork& piece : work) CHECK(!*piece.as_read);
 }
 
 // What there is to see of a sequence, by name: the residual stream after each block of all tokens, logits, states.
@@ -208,6 +228,7 @@ inline Results run_layer(const RandomLayer& layer, const std::vector<float>& inp
   DeltaNetState state{allocate_rows(*backend, c.linear_conv_kernel_dim - 1, c.conv_dim() * 4),
                       allocate_rows(*backend, c.value_dim(), c.linear_key_head_dim * 4)};
   KvCache cache = make_cache(*backend, c, options.kv, int64_t(input.size()) / hidden);
+  Slots slots(*backend, layer, options.as_read);
   Results results;
   const auto look = [&](const std::string& name, int tokens) {
     std::vector<float>& all = results[name];
@@ -225,7 +246,7 @@ inline Results run_layer(const RandomLayer& layer, const std::vector<float>& inp
     look("delta_net", tokens);
     backend->route(layer.moe, 0, tokens);
     backend->shared_expert(layer.moe, tokens);
-    run_experts(*backend, layer, tokens, options.shuffle);
+    run_experts(*backend, slots, tokens, options.shuffle);
     backend->end_moe(tokens);
     look("moe", tokens);
     backend->attention(layer.attention, cache, position, tokens);

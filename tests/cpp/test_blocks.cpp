@@ -395,7 +395,7 @@ void check_moe(const std::string& fixture, bool norm_topk_prob) {
             const auto rank = std::count_if(first, first + 4, [&](int other) { return other < e; });
             tokens.push_back({t, int32_t(rank), routes.weights[size_t(t * 4 + i)]});
           }
-      const ExpertWork work{e, reinterpret_cast<const std::byte*>(blobs[size_t(e)].data()), tokens};
+      const ExpertWork work{e, reinterpret_cast<std::byte*>(blobs[size_t(e)].data()), tokens};
       backend->experts(weights.expert, {&work, 1}, x.tokens);
     }
     backend->end_moe(x.tokens);

@@ -139,13 +139,14 @@ TEST_CASE("a guess leaves everything as it is") {
   const std::vector<float> input = random_input(5, layer.config.hidden_size, 1);
   const auto output = [&](bool guess) {
     const auto backend = make_cpu_backend(layer.config, 2, "auto");
+    Slots slots(*backend, layer, false);
     backend->reserve(5);
     backend->embed(plain_matrix(input.data(), 5, layer.config.hidden_size), 5);
     backend->route(layer.moe, 0, 5);
     if (guess) backend->guess(later.moe, 5);
     backend->shared_expert(layer.moe, 5);
     if (guess) backend->guess(later.moe, 5);
-    run_experts(*backend, layer, 5, 1);
+    run_experts(*backend, slots, 5, 1);
     if (guess) backend->guess(later.moe, 5);
     backend->end_moe(5);
     std::vector<float> x(input.size());

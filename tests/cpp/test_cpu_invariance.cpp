@@ -82,6 +82,8 @@ TEST_CASE("chunks, threads and the order of experts do not change a bit") {
         check_same(run_layer(layer, input, chunks, {.isa = isa, .threads = threads, .kv = c.kv, .shuffle = shuffle}),
                    whole);
       };
+      for (const auto& chunks : {std::vector{c.tokens}, chunks_of(c.tokens, 9)})
+        check_same(run_layer(layer, input, chunks, {.isa = isa, .threads = 2, .kv = c.kv, .as_read = true}), whole);
       again({c.tokens}, 2, 0);
       again({c.tokens}, 3, 3);
       again(chunks_of(c.tokens, 1), 1, 4);

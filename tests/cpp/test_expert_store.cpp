@@ -113,6 +113,38 @@ TEST_CASE("experts: hits, misses and bytes are counted exactly") {
   CHECK(bench.memory.most() == 6 * kStride);
 }
 
+TEST_CASE("experts: one that its user did not bring into order is read again") {
+  Bench bench(1, 8, 6, 2);
+  bench.options.user_orders = true;
+  bench.store.emplace(fake_qpack(1, 8), bench.options, 1);
+  const auto take_flags = [&](const Ids& ids, const Ids& ordered) {
+    std::vector<bool> flags;
+    ExpertStore::Request request = bench.store->request(0, ids);
+    for (std::vector<ReadyExpert> ready; !(ready = request.next(true)).empty();)
+      for (const ReadyExpert& r : ready) {
+        CHECK(holds_blob(0, r.expert, r.slot, kStride));
+        flags.push_back(*r.as_read);
+        if (std::ranges::find(ordered, r.expert) != ordered.end()) *r.as_read = false;
+      }
+    return flags;
+  };
+  CHECK(take_flags({1, 3, 5}, {1, 5}) == std::vector{true, true, true});
+  CHECK(take_flags({1, 3, 5}, {3}) == std::vector{false, true, false});
+  CHECK(bench.store->stats().reads == 4);
+  CHECK(bench.store->stats().evictions == 1);
+  CHECK(take_flags({1, 3, 5}, {}) == std::vector{false, false, false});
+  CHECK(bench.store->stats().reads == 4);
+
+  // What was never handed out is whole.
+  {
+    const ExpertStore::Request request = bench.store->request(0, Ids{2});
+    CHECK(eventually([&] { return bench.store->stats().reads == 5; }));
+  }
+  CHECK(take_flags({2}, {2}) == std::vector{true});
+  CHECK(bench.store->stats().reads == 5);
+  CHECK(bench.store->stats().hits == 6);
+}
+
 TEST_CASE("experts: memory comes as it is used, and goes with the store") {
   Bench bench(1, 60, 50);
   CHECK(bench.memory.bytes() == 0);

@@ -4,17 +4,51 @@
 #include <cstring>
 
 #include "backend/cpu/blocks.h"
+#include "backend/cpu/matmul_scratch.h"
+#include "backend/interleave.h"
 
 namespace swiftlet {
 namespace {
 
+constexpr size_t kMostTiles = 64;  // at once
+
 // Some of an expert's tokens, where their rows begin in scratch.expert, and their h.
 struct ExpertTile {
-  const std::byte* slot;
+  std::byte* slot;
+  bool* as_read;
   std::span<const ExpertToken> tokens;
   int64_t row;
   Activations h;
 };
+
+// Interleaves the experts that lie as they were read, just before their first products: all threads share the work, and
+// what they have written is still in the caches.
+void order(Cpu& cpu, const MlpWeights& expert, std::span<const ExpertTile> tiles) {
+  const auto sets_of = [](const Matrix& w) { return w.interleaved ? w.rows / kSetRows : 0; };
+  const Matrix* matrices[] = {&expert.gate_proj, &expert.up_proj, &expert.down_proj};
+  int64_t sets = 0;
+  size_t scratch_bytes = 0;
+  for (const Matrix* w : matrices) {
+    sets += sets_of(*w);
+    scratch_bytes = std::max(scratch_bytes, kSetRows * size_t(w->weight_row_bytes()));
+  }
+  const auto is_new = [](const ExpertTile& tile) { return tile.as_read && *tile.as_read; };
+  std::array<std::byte*, kMostTiles> slots;
+  int64_t count = 0;
+  for (const ExpertTile& tile : tiles)
+    if (is_new(tile)) slots[size_t(count++)] = tile.slot;
+  parallel(cpu, count * sets, 4, [&](int64_t i, int64_t end) {
+    auto* scratch = reinterpret_cast<std::byte*>(matmul_scratch(scratch_bytes / sizeof(float)));
+    for (; i < end; ++i) {
+      int64_t set = i % sets;
+      const Matrix** w = matrices;
+      for (; set >= sets_of(**w); ++w) set -= sets_of(**w);
+      interleave_set(**w, slots[size_t(i / sets)], set, scratch);
+    }
+  });
+  for (const ExpertTile& tile : tiles)
+    if (is_new(tile)) *tile.as_read = false;
+}
 
 // The h of every tile's tokens: where route() left it if they follow each other there, as a single one does, else
 // gathered in scratch.expert.
@@ -53,6 +87,7 @@ void run_tiles(Cpu& cpu, const MlpWeights& expert, std::span<ExpertTile> tiles, 
   const auto& s = cpu.scratch;
   const int64_t hidden = cpu.config.hidden_size, intermediate = expert.gate_proj.rows;
   const int64_t k = cpu.config.num_experts_per_tok;
+  order(cpu, expert, tiles);
   gather(cpu, expert, tiles, rows);
   const int64_t all_rows = int64_t(tiles.size()) * intermediate;
   parallel(cpu, all_rows, row_grain(cpu, int(rows), tiles.front().h.packed, all_rows), [&](int64_t begin, int64_t end) {
@@ -94,7 +129,7 @@ void run_tiles(Cpu& cpu, const MlpWeights& expert, std::span<ExpertTile> tiles, 
 void experts(Cpu& cpu, const MlpWeights& expert, std::span<const ExpertWork> work, int tokens) {
   const bool keep_by_rank = tokens <= Backend::kUnorderedTokens;
   const int64_t room = std::min<int64_t>(int64_t(tokens) * cpu.config.num_experts_per_tok, kExpertRows);
-  std::array<ExpertTile, 64> tiles;
+  std::array<ExpertTile, kMostTiles> tiles;
   size_t count = 0;
   int64_t rows = 0;
   const auto run = [&] {
@@ -107,7 +142,7 @@ void experts(Cpu& cpu, const MlpWeights& expert, std::span<const ExpertWork> wor
       // An expert's tokens stay together where they can: its codes are read and unpacked once then.
       if (count == tiles.size() || (rows > 0 && rows + int64_t(left.size()) > room)) run();
       const size_t taken = std::min(left.size(), size_t(room - rows));
-      tiles[count++] = {piece.slot, left.first(taken), rows, {}};
+      tiles[count++] = {piece.slot, piece.as_read, left.first(taken), rows, {}};
       rows += int64_t(taken);
       left = left.subspan(taken);
     }
