@@ -39,9 +39,9 @@ struct Projection {
   int64_t y_stride;
 };
 
-constexpr int64_t kRowGrain = 16;          // rows of a matrix that one thread takes at a time, at least
-constexpr int64_t kFloatRowGrain = 512;    // and at most, where each piece packs its tokens anew
-constexpr int64_t kIntegerRowGrain = 128;  // and where it does not: the beginning of a piece was not prefetched
+// Rows of a matrix that one thread takes at a time: at least, and at most of products in floats, each of which packs
+// its tokens anew, and of products in whole numbers, of which only the beginning was not prefetched.
+constexpr int64_t kRowGrain = 16, kFloatRowGrain = 512, kIntegerRowGrain = 128;
 
 // Tokens of `cols` columns as products take them: floats, `stride` apart, and the same packed, where it was asked for.
 struct Activations {
@@ -62,13 +62,12 @@ inline bool in_integers(const Cpu& cpu, const Matrix& w) { return cpu.ops.intege
 Activations activations(Cpu& cpu, bool packed, const float* x, int64_t cols, int64_t stride, int tokens,
                         std::byte* to = nullptr);
 
-// Rows of a piece of a loop over all rows of matrices that so many tokens are multiplied with. With more than a few
-// tokens pieces are as long as leaves every thread some.
+// Rows of a piece of a loop over all `rows` rows of matrices, each multiplied with so many tokens at most. With three
+// or more pieces are as long as leaves every thread some.
 inline int64_t row_grain(const Cpu& cpu, int tokens, bool packed, int64_t rows) {
   if (tokens <= 2) return kRowGrain;
-  constexpr int64_t kTwoSets = 2 * kRowGrain;  // AMX takes two sets of rows at a time
-  return std::clamp(rows / (4 * cpu.pool.threads()) / kTwoSets * kTwoSets, kTwoSets,
-                    packed ? kIntegerRowGrain : kFloatRowGrain);
+  const int64_t least = packed ? 2 * kRowGrain : kRowGrain;  // AMX takes two sets of rows at a time
+  return std::clamp(rows / (4 * cpu.pool.threads()) / least * least, least, packed ? kIntegerRowGrain : kFloatRowGrain);
 }
 
 // Rows begin .. end - 1 of y[t] = W x[t], on this thread.

@@ -1,7 +1,7 @@
 // The seam between the blocks and the instruction sets: what a block does to rows of floats, as a table of functions.
 //
 // Every function gives each output element the same bits whatever else is in the call, so that blocks may cut their
-// work at any row, head or token. NaN and infinity go through.
+// work at any row, head or token. NaN goes through, and so does infinity, or becomes NaN.
 #pragma once
 
 #include <cstdint>

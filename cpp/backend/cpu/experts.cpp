@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "backend/cpu/blocks.h"
-#include "backend/cpu/matmul_scratch.h"
+#include "backend/cpu/thread_scratch.h"
 #include "backend/interleave.h"
 
 namespace swiftlet {
@@ -38,7 +38,7 @@ void order(Cpu& cpu, const MlpWeights& expert, std::span<const ExpertTile> tiles
   for (const ExpertTile& tile : tiles)
     if (is_new(tile)) slots[size_t(count++)] = tile.slot;
   parallel(cpu, count * sets, 4, [&](int64_t i, int64_t end) {
-    auto* scratch = reinterpret_cast<std::byte*>(matmul_scratch(scratch_bytes / sizeof(float)));
+    auto* scratch = reinterpret_cast<std::byte*>(thread_scratch(scratch_bytes / sizeof(float)));
     for (; i < end; ++i) {
       int64_t set = i % sets;
       const Matrix** w = matrices;
@@ -90,7 +90,9 @@ void run_tiles(Cpu& cpu, const MlpWeights& expert, std::span<ExpertTile> tiles, 
   order(cpu, expert, tiles);
   gather(cpu, expert, tiles, rows);
   const int64_t all_rows = int64_t(tiles.size()) * intermediate;
-  parallel(cpu, all_rows, row_grain(cpu, int(rows), tiles.front().h.packed, all_rows), [&](int64_t begin, int64_t end) {
+  int most = 0;  // tokens of an expert
+  for (const ExpertTile& tile : tiles) most = std::max(most, int(tile.tokens.size()));
+  parallel(cpu, all_rows, row_grain(cpu, most, tiles.front().h.packed, all_rows), [&](int64_t begin, int64_t end) {
     while (begin < end) {
       const ExpertTile& tile = tiles[size_t(begin / intermediate)];
       const int64_t first = begin % intermediate, last = std::min(first + end - begin, intermediate);
@@ -102,7 +104,7 @@ void run_tiles(Cpu& cpu, const MlpWeights& expert, std::span<ExpertTile> tiles, 
 
   const Activations gate = activations(cpu, in_integers(cpu, expert.down_proj), s.expert.gate, intermediate,
                                        padded(intermediate), int(rows));
-  parallel(cpu, hidden, row_grain(cpu, gate.tokens, gate.packed, hidden), [&](int64_t begin, int64_t end) {
+  parallel(cpu, hidden, row_grain(cpu, most, gate.packed, hidden), [&](int64_t begin, int64_t end) {
     const int64_t columns = end - begin;
     for (const ExpertTile& tile : tiles) {
       float* out = close_together(s.expert.out, begin, rows) + tile.row * columns;

@@ -12,7 +12,7 @@
 #include <limits>
 
 #include "backend/cpu/integers.h"
-#include "backend/cpu/matmul_scratch.h"
+#include "backend/cpu/thread_scratch.h"
 #include "backend/interleave.h"
 
 namespace swiftlet {
@@ -91,7 +91,7 @@ class IntegerKernel {
   IntegerKernel(const Matrix& matrix, const std::byte* x) : w_(matrix), blocks_(matrix.cols / kBlockColumns), x_(x) {}
 
   void run(int tokens, float* y, int64_t y_stride, int64_t begin, int64_t end) const {
-    float* scratch = matmul_scratch(set_scratch_floats(w_));
+    float* scratch = thread_scratch(set_scratch_floats(w_));
     for (int64_t set = begin / kSetRows; set * kSetRows < end; ++set) {
       const RowSet rows = row_set(w_, set, scratch);
       if (w_.bits == 8)

@@ -38,7 +38,7 @@ class TileKernel {
 
   void run(int tokens, float* y, int64_t y_stride, int64_t begin, int64_t end) const {
     const size_t set_floats = set_scratch_floats(w_), sets = size_t(w_.rows + kSetRows - 1) / kSetRows;
-    float* scratch = matmul_scratch(kTileSets * set_floats);
+    float* scratch = thread_scratch(kTileSets * set_floats);
     for (int first = 0; first < tokens; first += kMaxTokens) {
       const int count = std::min(kMaxTokens, tokens - first);
       const int tiles = (count + kTileTokens - 1) / kTileTokens;
@@ -66,8 +66,8 @@ class TileKernel {
   using Totals = float (*)[kTileSets][kSetRows];
   using Panels = const std::byte* const (*)[kTileSets];
 
-  // `tokens` tokens from `start` on that are multiplied, of which the last `count` are joined. first: of those that
-  // meet the same codes.
+  // `tokens` tokens from `start` on that are multiplied, of which the last `count` are joined. The first tile of some
+  // blocks of codes prefetches the next ones.
   struct TokenTile {
     int start, tokens, count;
     bool first;

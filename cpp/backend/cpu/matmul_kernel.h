@@ -22,7 +22,7 @@
 
 #include "backend/cpu/codec.h"
 #include "backend/cpu/matmul.h"
-#include "backend/cpu/matmul_scratch.h"
+#include "backend/cpu/thread_scratch.h"
 
 namespace swiftlet {
 namespace {
@@ -316,7 +316,7 @@ class Kernel {
   void run(const float* x, int64_t x_stride, int tokens, float* y, int64_t y_stride, int64_t begin, int64_t end) const {
     const int64_t fit = kPackedBytes / int64_t(sizeof(float)) / x_floats_ / S::kTokens * S::kTokens;
     const int most = int(std::clamp<int64_t>(fit, S::kTokens, kMaxTokens / S::kTokens * S::kTokens));
-    float* packed = matmul_scratch(size_t(x_floats_) * size_t(std::min(tokens, most)));
+    float* packed = thread_scratch(size_t(x_floats_) * size_t(std::min(tokens, most)));
     for (int first = 0; first < tokens; first += most) {
       const int count = std::min(most, tokens - first);
       for (int t = 0; t < count; ++t) pack(x + (first + t) * x_stride, packed + t * x_floats_);

@@ -4,8 +4,8 @@
 // that file. It has F (a vector of kLanes floats) and
 //   zero(), all(x), load(p) of float, f16 (uint16_t) and int8_t, store(p, v), add, sub, mul, div, fma(a, b, c) = a b +
 //   c, min and max (NaN where the second argument is), round (to an integer), pow2(n) = 2^n of integers -126 .. 127,
-//   halve(n) = floor(n / 2) of integers, sum(v), top(v): of the lanes, in a fixed order, sum4(a, b, c, d, out): of each
-//   of four, in that order, hold(v): v, loaded once; kRegisters: how many vectors the processor holds.
+//   halve(n) = floor(n / 2) of integers, sum(v), top(v): of the lanes, in a fixed order, sum4(a, b, c, d, out): the
+//   four sums, each with the bits of sum(), hold(v): v, loaded once; kRegisters: how many vectors the processor holds.
 // Lanes past the end of a row are loaded as 0 and not stored, by the same arithmetic as all others: an element does not
 // depend on where it lies.
 #pragma once
@@ -17,7 +17,7 @@
 #include <utility>
 
 #include "backend/cpu/cpu_ops.h"
-#include "backend/cpu/matmul_scratch.h"
+#include "backend/cpu/thread_scratch.h"
 
 namespace swiftlet {
 
@@ -243,7 +243,7 @@ struct SimdOps {
     if (rule.tokens == 1) return delta_all_rows(rule);
     DeltaRule block = rule;
     block.stride = 2 * rule.key_dim + rule.value_dim;
-    float* copy = matmul_scratch(size_t(kTokens * block.stride));
+    float* copy = thread_scratch(size_t(kTokens * block.stride));
     block.q = copy;
     block.k = copy + rule.key_dim;
     block.v = copy + 2 * rule.key_dim;

@@ -1,4 +1,4 @@
-#include "backend/cpu/matmul_scratch.h"
+#include "backend/cpu/thread_scratch.h"
 
 #include <memory>
 #include <new>
@@ -17,7 +17,7 @@ thread_local size_t scratch_count = 0;
 
 }  // namespace
 
-float* matmul_scratch(size_t count) {
+float* thread_scratch(size_t count) {
   if (count > scratch_count) {
     scratch_count = 0;
     scratch.reset();  // before the new one, so that the two never add up
