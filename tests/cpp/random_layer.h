@@ -51,7 +51,9 @@ class RandomLayer {
     moe.router = matrix(c.num_experts, hidden);
     moe.shared_expert = mlp(c.shared_expert_intermediate_size);
     moe.shared_expert_gate = matrix(1, hidden);
+    const unsigned first = made_;  // all experts alike
     for (int e = 0; e < c.num_experts; ++e) {
+      made_ = first;
       std::vector<std::byte>& blob = blobs_.emplace_back();
       moe.expert.gate_proj = matrix(c.moe_intermediate_size, hidden, blob);
       moe.expert.up_proj = matrix(c.moe_intermediate_size, hidden, blob);

@@ -57,16 +57,32 @@ ModelConfig many_heads() {
   return c;
 }
 
+// Experts of which down is interleaved as well, and one of gate and up.
+ModelConfig long_experts() {
+  ModelConfig c = small_dims();
+  c.moe_intermediate_size = 128;
+  return c;
+}
+
+// Experts of which down alone is, and that not to its last row.
+ModelConfig ragged_experts() {
+  ModelConfig c = small_dims();
+  c.hidden_size = 40;
+  c.moe_intermediate_size = 64;
+  return c;
+}
+
 TEST_CASE("chunks, threads and the order of experts do not change a bit") {
   struct Case {
     ModelConfig dims;
     int bits, tokens;
     KvType kv;
   };
-  const Case cases[] = {{small_dims(), 4, 300, KvType::F16},  {wide_dims(), 4, 135, KvType::F16},
-                        {small_dims(), 4, 40, KvType::F16},   {wide_dims(), 8, 70, KvType::F16},
-                        {small_dims(), 32, 135, KvType::F32}, {other_dims(), 4, 300, KvType::Int8},
-                        {many_heads(), 0, 70, KvType::F16},   {many_heads(), 0, 70, KvType::Int8}};
+  const Case cases[] = {
+      {small_dims(), 4, 300, KvType::F16},  {wide_dims(), 4, 135, KvType::F16},    {small_dims(), 4, 40, KvType::F16},
+      {wide_dims(), 8, 70, KvType::F16},    {small_dims(), 32, 135, KvType::F32},  {other_dims(), 4, 300, KvType::Int8},
+      {many_heads(), 0, 70, KvType::F16},   {many_heads(), 0, 70, KvType::Int8},   {long_experts(), 4, 70, KvType::F16},
+      {long_experts(), 0, 70, KvType::F16}, {ragged_experts(), 4, 70, KvType::F16}};
   for (const std::string& isa : cpu_isas())
     for (unsigned seed = 1; const Case& c : cases) {
       CAPTURE(isa);

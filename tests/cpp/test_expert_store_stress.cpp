@@ -42,22 +42,39 @@ std::vector<int32_t> choose(std::mt19937& random, size_t count) {
   return ids;
 }
 
+// What a user does with an expert to bring it into an order of its own: undone when it is done twice.
+void turn(std::byte* slot, size_t bytes) {
+  for (size_t i = 0; i < bytes; ++i) slot[i] = ~slot[i];
+}
+
+bool holds_turned(int layer, int expert, const std::byte* slot) {
+  std::vector<std::byte> copy(slot, slot + kStride);
+  turn(copy.data(), kStride);
+  return holds_blob(layer, expert, copy.data(), kStride);
+}
+
 // Runs the computing thread against a thread that changes the budget. What is checked: every expert asked for is handed
 // out once and whole, in order where that was asked; the memory never exceeds the budget, or what was in use when the
-// budget fell; nothing hangs.
-void stress(double seconds, uint64_t failures_per_thousand, int io_threads, unsigned seed, uint64_t host_slots = 0) {
+// budget fell; nothing hangs. With `user_orders` the computing thread turns what lies as it was read, and breaks off in
+// the middle of that now and then.
+void stress(double seconds, uint64_t failures_per_thousand, int io_threads, unsigned seed, uint64_t host_slots = 0,
+            bool user_orders = false) {
   RandomDisk disk(failures_per_thousand);
   MemoryWatch memory;
   ExpertStoreOptions options;
   options.budget_bytes = kMaxSlots * kStride;
   options.io_threads = io_threads;
   options.read = [&](int layer, int expert, std::byte* slot, uint64_t bytes) { disk.read(layer, expert, slot, bytes); };
+  options.user_orders = user_orders;
   FakeHeap heap;
   if (host_slots) {
     options.heap = &heap;
     options.host_bytes = host_slots * kStride;
   }
-  const auto here = [&](const ReadyExpert& r) { return host_slots ? FakeHeap::here(r.slot) : r.slot; };
+  const auto whole = [&](int layer, const ReadyExpert& r) {
+    if (user_orders && !*r.as_read) return holds_turned(layer, r.expert, r.slot);
+    return holds_blob(layer, r.expert, host_slots ? FakeHeap::here(r.slot) : r.slot, kStride);
+  };
   memory.attach(options);
   // The moment a slot is added is the moment the budget could be exceeded.
   std::atomic<uint64_t> budget = options.budget_bytes;
@@ -84,7 +101,7 @@ void stress(double seconds, uint64_t failures_per_thousand, int io_threads, unsi
   });
 
   std::mt19937 random(seed);
-  uint64_t asked = 0, wrong = 0, requests = 0, failures = 0;
+  uint64_t asked = 0, wrong = 0, requests = 0, failures = 0, turned = 0;
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
   while (std::chrono::steady_clock::now() < end) {
     for (int layer = 0; layer < kLayers; ++layer) {
@@ -104,11 +121,20 @@ void stress(double seconds, uint64_t failures_per_thousand, int io_threads, unsi
           const std::vector<ReadyExpert> ready = request.next(in_order);
           if (ready.empty()) break;
           for (const ReadyExpert& r : ready) {
-            wrong += !holds_blob(layer, r.expert, here(r), kStride);
+            wrong += !whole(layer, r);
             taken.push_back(r.expert);
           }
+          bool broken_off = false;
+          for (const ReadyExpert& r : ready) {
+            if (!*r.as_read || broken_off) continue;
+            broken_off = cancel && random() % 4 == 0;
+            turn(r.slot, broken_off ? random() % kStride : kStride);
+            *r.as_read = broken_off;
+            ++turned;
+          }
+          if (broken_off) break;
           if (random() % 16 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 200));
-          for (const ReadyExpert& r : ready) wrong += !holds_blob(layer, r.expert, here(r), kStride);
+          for (const ReadyExpert& r : ready) wrong += !whole(layer, r);
         }
       } catch (const Error& error) {
         REQUIRE(error.kind() == ErrorKind::Io);
@@ -134,6 +160,7 @@ void stress(double seconds, uint64_t failures_per_thousand, int io_threads, unsi
   CHECK(stats.guess_hits <= stats.guesses);
   CHECK((failures > 0) == (failures_per_thousand > 0));
   CHECK((stats.host_hits > 0) == (host_slots > 0));
+  CHECK((turned > 0) == user_orders);
 }
 
 }  // namespace
@@ -157,4 +184,14 @@ TEST_CASE("experts: the same on a device, with as little host memory as there ca
   stress(seconds / 3, 0, 8, seed, 16);
   stress(seconds / 3, 5, 1, seed, 2);
   stress(seconds / 3, 5, 4, seed, 100);
+}
+
+TEST_CASE("experts: the same with a user that brings them into an order of its own, and breaks off half way") {
+  const char* text = std::getenv("SWIFTLET_STRESS_SECONDS");
+  const double seconds = text ? std::atof(text) : 3;
+  const unsigned seed = std::random_device{}();
+  CAPTURE(seed);
+  stress(seconds / 3, 0, 8, seed, 0, true);
+  stress(seconds / 3, 0, 1, seed, 0, true);
+  stress(seconds / 3, 5, 4, seed, 0, true);
 }
