@@ -36,12 +36,18 @@ def expected() -> list[int]:
     return answer(engine, engine.session())
 
 
+def least_ceiling(engine: _core.Engine) -> int:
+    """For one session and the experts of a token."""
+    plan = engine.plan
+    fixed = sum(plan[part] for part in ("process", "overhead", "resident", "state", "snapshots", "scratch"))
+    return int(fixed + engine.config["num_experts_per_tok"] * plan["slot_bytes"])
+
+
 def test_set_memory_between_tokens(expected: list[int]) -> None:
     engine = _core.Engine(DEMO, context=256)
     plan = engine.plan
     session = engine.session()
-    fixed = sum(plan[part] for part in ("process", "overhead", "resident", "state", "snapshots", "scratch"))
-    least = fixed + engine.config["num_experts_per_tok"] * plan["slot_bytes"]
+    least = least_ceiling(engine)
     seen = []
 
     def move(i: int) -> None:
@@ -81,6 +87,27 @@ def test_relieve_pressure_from_another_thread(expected: list[int]) -> None:
     finally:
         stop.set()
         thread.join()
+
+
+@pytest.mark.parametrize("prefetch", ["on", "off"])
+def test_what_was_cancelled_leaves_the_experts_whole(expected: list[int], prefetch: str) -> None:
+    """Prompts that are given up at any layer, in a pool of a few slots that shrinks and grows meanwhile."""
+    engine = _core.Engine(DEMO, context=256, prefetch=prefetch, threads=3, state_memory=0)
+    session, least = engine.session(), least_ceiling(engine)
+    params = _core.SamplingParams()
+    for last in range(1, 30):
+        layers = 0
+
+        def interrupt(last: int = last) -> bool:
+            nonlocal layers
+            layers += 1
+            engine.set_memory(least + layers * last % 9 * engine.plan["slot_bytes"])
+            return layers > last % 8
+
+        with pytest.raises(_core.CancelledError):
+            engine.generate(session, PROMPT[last % 9 :], params).next(interrupt)
+        assert answer(engine, session, tokens=5) == expected[:5]
+    assert engine.stats["evictions"] > 0
 
 
 def test_relieve_pressure_halves_the_pool_down_to_one_token() -> None:
