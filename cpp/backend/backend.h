@@ -79,7 +79,8 @@ struct ExpertToken {
 };
 
 // One expert to apply: its blob, and the tokens that chose it, ascending. A backend that has an order of its own for it
-// (interleaves()) brings it into that order where as_read says that it lies as it was read, and clears as_read.
+// (interleaves()) brings it into that order where as_read says that it lies as it was read, and clears as_read. Null:
+// it lies in the backend's order.
 struct ExpertWork {
   int32_t expert;
   std::byte* slot;

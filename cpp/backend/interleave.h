@@ -28,10 +28,10 @@ enum class Element : uint8_t {
 inline Element codes_of(const Matrix& w) { return w.bits == 8 ? Element::Bytes : Element::Word; }
 inline Element scales_of(const Matrix& w) { return size_of(w.dtype) == 2 ? Element::Half : Element::Word; }
 
-// Puts the bytes of w, which lie at `memory` as stored, into the order above: of one of its w.rows / kSetRows sets, or
-// of all. `scratch` has room for the codes of a set.
-void interleave_set(const Matrix& w, std::byte* memory, int64_t set, std::byte* scratch);
+// Puts the bytes of w, which lie at `memory` as stored, into the order above.
 void interleave(const Matrix& w, std::byte* memory);
+// The same of one of its w.rows / kSetRows sets. `scratch` has room for the codes of a set.
+void interleave_set(const Matrix& w, std::byte* memory, int64_t set, std::byte* scratch);
 
 // Rows of `row_bytes` each as a set at `out`. With `count` < 16 rows the last one takes the place of those that are
 // missing.

@@ -174,6 +174,7 @@ ExpertStore::Impl::Impl(const Qpack& qpack, const ExpertStoreOptions& options, i
       tables(qpack.layer_count),
       table_moves(qpack.layer_count) {
   if (options.io_threads < 1) fail(ErrorKind::Input, options.io_threads, " I/O threads: at least 1 is needed");
+  if (heap && user_orders) fail(ErrorKind::Input, "experts on a device's heap cannot be ordered by their user");
   if (!(options.half_life > 0))
     fail(ErrorKind::Input, "a half-life of ", options.half_life, " passes: it must be positive");
   check_budget(budget);

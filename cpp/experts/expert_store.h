@@ -39,6 +39,7 @@ struct ExpertStoreOptions {
   // they last; allocated at once. At least HostTier::least_slots(io_threads) slots, or 0: none.
   uint64_t host_bytes = 0;
   // Experts are handed out as they were read, for their user to bring them into an order of its own: see ReadyExpert.
+  // Not with a heap, and hold() must not be used.
   bool user_orders = false;
   // Instead of reading the layer's file (tests: slow disks, short reads, errors). On the I/O threads. May be empty.
   std::function<void(int layer, int expert, std::byte* slot, uint64_t bytes)> read;
@@ -60,8 +61,9 @@ struct ExpertStats {
 struct ReadyExpert {
   int expert;
   std::byte* slot;
-  // With `user_orders`: whether the slot holds what was read. Whoever has brought that into its own order clears it. An
-  // expert that comes back as it was read is dropped, as nobody knows how far its user came.
+  // With `user_orders`: whether the slot holds what was read. The thread that called next() clears it, while the expert
+  // is in use, once it has brought it into its own order. An expert that comes back with it set is dropped, as nobody
+  // knows whether its user had begun.
   bool* as_read;
 };
 

@@ -21,22 +21,24 @@ struct ExpertTile {
   Activations h;
 };
 
-// Interleaves the experts that lie as they were read, just before their first products: all threads share the work, and
-// what they have written is still in the caches.
+// Interleaves the experts that lie as they were read, just before their first products. All threads share the work: to
+// do it where they were read would take a core away from one of these while the others wait for it.
 void order(Cpu& cpu, const MlpWeights& expert, std::span<const ExpertTile> tiles) {
-  const auto sets_of = [](const Matrix& w) { return w.interleaved ? w.rows / kSetRows : 0; };
-  const Matrix* matrices[] = {&expert.gate_proj, &expert.up_proj, &expert.down_proj};
-  int64_t sets = 0;
-  size_t scratch_bytes = 0;
-  for (const Matrix* w : matrices) {
-    sets += sets_of(*w);
-    scratch_bytes = std::max(scratch_bytes, kSetRows * size_t(w->weight_row_bytes()));
-  }
   const auto is_new = [](const ExpertTile& tile) { return tile.as_read && *tile.as_read; };
   std::array<std::byte*, kMostTiles> slots;
   int64_t count = 0;
   for (const ExpertTile& tile : tiles)
     if (is_new(tile)) slots[size_t(count++)] = tile.slot;
+  if (count == 0) return;
+
+  const Matrix* matrices[] = {&expert.gate_proj, &expert.up_proj, &expert.down_proj};
+  const auto sets_of = [](const Matrix& w) { return w.interleaved ? w.rows / kSetRows : 0; };
+  int64_t sets = 0;
+  size_t scratch_bytes = 0;
+  for (const Matrix* w : matrices) {
+    sets += sets_of(*w);
+    if (w->interleaved) scratch_bytes = std::max(scratch_bytes, kSetRows * size_t(w->weight_row_bytes()));
+  }
   parallel(cpu, count * sets, 4, [&](int64_t i, int64_t end) {
     auto* scratch = reinterpret_cast<std::byte*>(thread_scratch(scratch_bytes / sizeof(float)));
     for (; i < end; ++i) {
