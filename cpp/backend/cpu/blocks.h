@@ -65,8 +65,8 @@ Activations activations(Cpu& cpu, bool packed, const float* x, int64_t cols, int
 // Rows of a piece of a loop over all `rows` rows of matrices, each multiplied with so many tokens at most. With three
 // or more pieces are as long as leaves every thread some.
 inline int64_t row_grain(const Cpu& cpu, int tokens, bool packed, int64_t rows) {
-  if (tokens <= 2) return kRowGrain;
-  const int64_t least = packed ? 2 * kRowGrain : kRowGrain;  // AMX takes two sets of rows at a time
+  const int64_t least = packed ? 2 * kRowGrain : kRowGrain;  // AVX-512 and AMX take two sets of rows at a time
+  if (tokens <= 2) return least;
   return std::clamp(rows / (4 * cpu.pool.threads()) / least * least, least, packed ? kIntegerRowGrain : kFloatRowGrain);
 }
 

@@ -11,7 +11,9 @@ struct Avx2Bytes : Avx2Lanes {
   // A sum of two products is at most 2 * 15 * 128, so 8 of them fit into 16 bits: those of 4 words of codes.
   template <int kBits, int T>
     requires(kBits == 4)
-  [[gnu::always_inline]] static void dot(const std::byte* words, const PackedBlock* const* x, V (*sums)[2]) {
+  [[gnu::always_inline]] static void dot(const std::byte* const* codes_of, const PackedBlock* const* x,
+                                         V (*sums)[1][2]) {
+    const std::byte* words = codes_of[0];
     const V weigh_high = _mm256_set1_epi16(256), weigh_low = _mm256_set1_epi16(1);
     for (int half = 0; half < 2; ++half) {
       V high[T][2], low[T][2];
@@ -42,7 +44,7 @@ struct Avx2Bytes : Avx2Lanes {
         for (int v = 0; v < 2; ++v) {
           const V sum =
               _mm256_add_epi32(_mm256_madd_epi16(high[t][v], weigh_high), _mm256_madd_epi16(low[t][v], weigh_low));
-          sums[t][v] = half ? _mm256_add_epi32(sums[t][v], sum) : sum;
+          sums[t][0][v] = half ? _mm256_add_epi32(sums[t][0][v], sum) : sum;
         }
     }
   }
@@ -51,7 +53,9 @@ struct Avx2Bytes : Avx2Lanes {
   // of the four of a word, then 1 and 3.
   template <int kBits, int T>
     requires(kBits == 8)
-  [[gnu::always_inline]] static void dot(const std::byte* words, const PackedBlock* const* x, V (*sums)[2]) {
+  [[gnu::always_inline]] static void dot(const std::byte* const* codes_of, const PackedBlock* const* x,
+                                         V (*sums)[1][2]) {
+    const std::byte* words = codes_of[0];
     const V low_byte = _mm256_set1_epi16(0xff);
     alignas(32) int16_t q[T][2][kBlockColumns / 2];
     for (int t = 0; t < T; ++t) {
@@ -64,7 +68,7 @@ struct Avx2Bytes : Avx2Lanes {
         put(0, _mm256_slli_epi16(high, 8), _mm256_slli_epi16(low, 8));
         put(1, high, low);
       }
-      for (int v = 0; v < 2; ++v) sums[t][v] = _mm256_setzero_si256();
+      for (int v = 0; v < 2; ++v) sums[t][0][v] = _mm256_setzero_si256();
     }
     for (int k = 0; k < kBlockColumns / 4; ++k) {
       V rows[2][2];
@@ -77,7 +81,7 @@ struct Avx2Bytes : Avx2Lanes {
         for (int which = 0; which < 2; ++which) {
           const V columns = broadcast(q[t][which] + 2 * k);
           for (int v = 0; v < 2; ++v)
-            sums[t][v] = _mm256_add_epi32(sums[t][v], _mm256_madd_epi16(rows[which][v], columns));
+            sums[t][0][v] = _mm256_add_epi32(sums[t][0][v], _mm256_madd_epi16(rows[which][v], columns));
         }
     }
   }

@@ -6,30 +6,42 @@ namespace swiftlet {
 namespace {
 
 struct Avx512Vnni : Avx512Lanes {
-  static constexpr int kTokens = 8;  // of a tile: 16 of the 32 registers for sums
+  static constexpr int kSets = 2;    // of rows in a tile, which share what is loaded of x
+  static constexpr int kTokens = 6;  // of a tile: 24 of the 32 registers for sums
 
-  // To each word of `sum` the products of four codes of `row` and the four bytes at `columns`. gcc 12 does not know
-  // that the instruction can take these from memory, and moves every sum to another register.
-  static void add(V& sum, V row, const int8_t* columns) {
-    __asm__("vpdpbusd %2%{1to16%}, %1, %0"
-            : "+v"(sum)
-            : "v"(row), "m"(*reinterpret_cast<const int8_t (*)[4]>(columns)));
+  // To each word of `sum` the products of four codes of `row` and four bytes of x. (From the intrinsic gcc 12 makes
+  // copies of sums.)
+  static void add(V& sum, V row, V columns) { __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(row), "v"(columns)); }
+
+  // The 4 bytes at `p` in every word. Not as an operand of the product: a load for each product would be the limit.
+  static V broadcast(const int8_t* p) {
+    V words;
+    __asm__("vpbroadcastd %1, %0" : "=v"(words) : "m"(*reinterpret_cast<const int8_t (*)[4]>(p)));
+    return words;
   }
 
   template <int kBits, int T>
-  [[gnu::always_inline]] static void dot(const std::byte* words, const PackedBlock* const* x, V (*sums)[1]) {
-    V high[T], low[T];
-    for (int t = 0; t < T; ++t) high[t] = low[t] = _mm512_setzero_si512();
+  [[gnu::always_inline]] static void dot(const std::byte* const* words, const PackedBlock* const* x,
+                                         V (*sums)[kSets][1]) {
+    V high[T][kSets], low[T][kSets];
+    for (int t = 0; t < T; ++t)
+      for (int s = 0; s < kSets; ++s) high[t][s] = low[t][s] = _mm512_setzero_si512();
     for (int k = 0; k < 8; ++k) {
-      const Codes rows = codes<kBits>(words + 64 * k);
+      Codes rows[kSets];
+      for (int s = 0; s < kSets; ++s) rows[s] = codes<kBits>(words[s] + 64 * k);
       for (int t = 0; t < T; ++t) {
-        add(high[t], rows.even, x[t]->high + 4 * k);
-        add(low[t], rows.even, x[t]->low + 4 * k);
-        add(high[t], rows.odd, x[t]->high + 32 + 4 * k);
-        add(low[t], rows.odd, x[t]->low + 32 + 4 * k);
+        const auto each = [&](const int8_t* columns, V Codes::* which, V* sum) __attribute__((always_inline)) {
+          const V q = broadcast(columns);
+          for (int s = 0; s < kSets; ++s) add(sum[s], rows[s].*which, q);
+        };
+        each(x[t]->high + 4 * k, &Codes::even, high[t]);
+        each(x[t]->low + 4 * k, &Codes::even, low[t]);
+        each(x[t]->high + 32 + 4 * k, &Codes::odd, high[t]);
+        each(x[t]->low + 32 + 4 * k, &Codes::odd, low[t]);
       }
     }
-    for (int t = 0; t < T; ++t) sums[t][0] = whole(high[t], low[t]);
+    for (int t = 0; t < T; ++t)
+      for (int s = 0; s < kSets; ++s) sums[t][s][0] = whole(high[t][s], low[t][s]);
   }
 };
 

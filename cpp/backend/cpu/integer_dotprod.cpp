@@ -14,6 +14,7 @@ struct DotProd {
   using F = float32x4_t;
   using V = int32x4_t;
   static constexpr int kLanes = 4;
+  static constexpr int kSets = 1;    // of rows in a tile
   static constexpr int kTokens = 2;  // of a tile: with four vectors of rows 16 of the 32 registers for sums
 
   static F set1(float value) { return vdupq_n_f32(value); }
@@ -61,7 +62,9 @@ struct DotProd {
   }
 
   template <int kBits, int T>
-  [[gnu::always_inline]] static void dot(const std::byte* words, const PackedBlock* const* x, V (*sums)[4]) {
+  [[gnu::always_inline]] static void dot(const std::byte* const* codes_of, const PackedBlock* const* x,
+                                         V (*sums)[1][4]) {
+    const std::byte* words = codes_of[0];
     V high[T][4], low[T][4];
     for (int t = 0; t < T; ++t)
       for (int v = 0; v < 4; ++v) high[t][v] = low[t][v] = vdupq_n_s32(0);
@@ -91,7 +94,7 @@ struct DotProd {
     }
     for (int t = 0; t < T; ++t) {
       const V missing = vdupq_n_s32(kBits == 8 ? 128 * sum_of(*x[t]) : 0);
-      for (int v = 0; v < 4; ++v) sums[t][v] = vaddq_s32(missing, vaddq_s32(vshlq_n_s32(high[t][v], 8), low[t][v]));
+      for (int v = 0; v < 4; ++v) sums[t][0][v] = vaddq_s32(missing, vaddq_s32(vshlq_n_s32(high[t][v], 8), low[t][v]));
     }
   }
 };

@@ -82,22 +82,34 @@ inline void store_rows(const Matrix& w, const float* values, int64_t first, int6
     y[row] = w.bias ? values[row - first] + w.bias[row] : values[row - first];
 }
 
+// `I` has the vector operations: kLanes, kSets (sets of rows that go through a tile together), kTokens (the most tokens
+// of a tile), and dot<kBits, T>(codes, x, sums), the exact sums of a block of T tokens with kSets sets of rows.
 template <class I>
 class IntegerKernel {
   static constexpr int kLanes = I::kLanes;
-  static constexpr int kVectors = kSetRows / kLanes;
+  static constexpr int kSets = I::kSets;
+  static constexpr int kVectors = kSetRows / kLanes;  // of a set
 
  public:
   IntegerKernel(const Matrix& matrix, const std::byte* x) : w_(matrix), blocks_(matrix.cols / kBlockColumns), x_(x) {}
 
   void run(int tokens, float* y, int64_t y_stride, int64_t begin, int64_t end) const {
-    float* scratch = thread_scratch(set_scratch_floats(w_));
-    for (int64_t set = begin / kSetRows; set * kSetRows < end; ++set) {
-      const RowSet rows = row_set(w_, set, scratch);
-      if (w_.bits == 8)
-        tiles<8, I::kTokens>(rows, 0, tokens, set * kSetRows, y, y_stride, begin, end);
-      else
-        tiles<4, I::kTokens>(rows, 0, tokens, set * kSetRows, y, y_stride, begin, end);
+    const size_t set_floats = set_scratch_floats(w_);
+    const int64_t last = (end - 1) / kSetRows;
+    float* scratch = thread_scratch(kSets * set_floats);
+    for (int64_t set = begin / kSetRows; set <= last; set += kSets) {
+      RowSet rows[kSets];
+      for (int s = 0; s < kSets; ++s)  // the last one may come twice; then its second result is not stored
+        rows[s] = row_set(w_, std::min(set + s, last), scratch + size_t(s) * set_floats);
+      for (int token = 0, count; token < tokens; token += count) {
+        const int left = tokens - token, tiles = (left + I::kTokens - 1) / I::kTokens;
+        count = (left + tiles - 1) / tiles;  // all tiles nearly alike
+        float* out = y + token * y_stride;
+        if (w_.bits == 8)
+          tile_of<8, I::kTokens>(count, rows, token, set * kSetRows, out, y_stride, begin, end);
+        else
+          tile_of<4, I::kTokens>(count, rows, token, set * kSetRows, out, y_stride, begin, end);
+      }
     }
   }
 
@@ -106,48 +118,54 @@ class IntegerKernel {
   int64_t blocks_;  // of a row
   const std::byte* x_;
 
-  // Tokens `token` .. tokens - 1, T at a time, what is left of them fewer at a time.
+  // A tile of `count` tokens, at most T, from `token` on.
   template <int kBits, int T>
-  void tiles(const RowSet& rows, int token, int tokens, int64_t first, float* y, int64_t y_stride, int64_t begin,
-             int64_t end) const {
-    for (; token + T <= tokens; token += T) {
-      alignas(64) float values[T][kSetRows];
-      tile<kBits, T>(rows, token, values);
-      for (int t = 0; t < T; ++t) store_rows(w_, values[t], first, begin, end, y + (token + t) * y_stride);
-    }
+  void tile_of(int count, const RowSet* rows, int token, int64_t first, float* y, int64_t y_stride, int64_t begin,
+               int64_t end) const {
     if constexpr (T > 1)
-      if (token < tokens) tiles<kBits, T / 2>(rows, token, tokens, first, y, y_stride, begin, end);
+      if (count < T) return tile_of<kBits, T - 1>(count, rows, token, first, y, y_stride, begin, end);
+    alignas(64) float values[T][kSets][kSetRows];
+    tile<kBits, T>(rows, token, values);
+    for (int t = 0; t < T; ++t)
+      for (int s = 0; s < kSets; ++s) store_rows(w_, values[t][s], first + s * kSetRows, begin, end, y + t * y_stride);
   }
 
-  // T tokens from `token` on against a set of rows.
+  // T tokens from `token` on against kSets sets of rows.
   template <int kBits, int T>
-  [[gnu::noinline]] void tile(const RowSet& rows, int token, float (*values)[kSetRows]) const {
+  [[gnu::noinline]] void tile(const RowSet* rows, int token, float (*values)[kSets][kSetRows]) const {
     const PackedBlock* x[T];
     for (int t = 0; t < T; ++t) x[t] = reinterpret_cast<const PackedBlock*>(x_ + (token + t) * packed_bytes(w_.cols));
     const int64_t per_group = w_.group_size / kBlockColumns, size = int64_t(size_of(w_.dtype));
-    typename I::F total[T][kVectors];
+    typename I::F total[T][kSets][kVectors];
     for (int t = 0; t < T; ++t)
-      for (int v = 0; v < kVectors; ++v) total[t][v] = I::set1(0);
+      for (int s = 0; s < kSets; ++s)
+        for (int v = 0; v < kVectors; ++v) total[t][s][v] = I::set1(0);
     for (int64_t b = 0; b < blocks_; ++b) {
-      const std::byte* codes = rows.codes + b * block_bytes(kBits);
-      for (int64_t line = 0; line < block_bytes(kBits); line += 64) __builtin_prefetch(codes + kBytesAhead + line);
-      typename I::V sums[T][kVectors];
+      const std::byte* codes[kSets];
+      for (int s = 0; s < kSets; ++s) {
+        codes[s] = rows[s].codes + b * block_bytes(kBits);
+        for (int64_t line = 0; line < block_bytes(kBits); line += 64) __builtin_prefetch(codes[s] + kBytesAhead + line);
+      }
+      typename I::V sums[T][kSets][kVectors];
       I::template dot<kBits, T>(codes, x, sums);
       const int64_t group = (per_group == 1 ? b : b / per_group) * kSetRows * size;
       // From a block to its steps: the same for all tokens, so that they need no registers of their own.
       const int64_t to_steps = (blocks_ - b) * int64_t(sizeof(PackedBlock)) + b * int64_t(sizeof(PackedSteps));
-      for (int v = 0; v < kVectors; ++v) {
-        const auto scale = I::load_as(w_.dtype, rows.scales + group + v * kLanes * size);
-        const auto offset = I::load_as(w_.dtype, rows.biases + group + v * kLanes * size);
-        for (int t = 0; t < T; ++t) {
-          const auto* at = reinterpret_cast<const std::byte*>(x[t]) + to_steps;
-          total[t][v] = join<I>(total[t][v], sums[t][v], *reinterpret_cast<const PackedSteps*>(at), scale, offset);
+      for (int s = 0; s < kSets; ++s)
+        for (int v = 0; v < kVectors; ++v) {
+          const auto scale = I::load_as(w_.dtype, rows[s].scales + group + v * kLanes * size);
+          const auto offset = I::load_as(w_.dtype, rows[s].biases + group + v * kLanes * size);
+          for (int t = 0; t < T; ++t) {
+            const auto* at = reinterpret_cast<const std::byte*>(x[t]) + to_steps;
+            total[t][s][v] =
+                join<I>(total[t][s][v], sums[t][s][v], *reinterpret_cast<const PackedSteps*>(at), scale, offset);
+          }
         }
-      }
       for (int t = 0; t < T; ++t) ++x[t];
     }
     for (int t = 0; t < T; ++t)
-      for (int v = 0; v < kVectors; ++v) I::store(values[t] + v * kLanes, total[t][v]);
+      for (int s = 0; s < kSets; ++s)
+        for (int v = 0; v < kVectors; ++v) I::store(values[t][s] + v * kLanes, total[t][s][v]);
   }
 };
 

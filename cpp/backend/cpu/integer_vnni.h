@@ -13,7 +13,9 @@ struct VnniBytes : Avx2Lanes {
   static constexpr int kTokens = 2;  // of a tile: with two vectors of rows 8 of the 16 registers for sums
 
   template <int kBits, int T>
-  [[gnu::always_inline]] static void dot(const std::byte* words, const PackedBlock* const* x, V (*sums)[2]) {
+  [[gnu::always_inline]] static void dot(const std::byte* const* codes_of, const PackedBlock* const* x,
+                                         V (*sums)[1][2]) {
+    const std::byte* words = codes_of[0];
     V high[T][2], low[T][2];
     for (int t = 0; t < T; ++t)
       for (int v = 0; v < 2; ++v) high[t][v] = low[t][v] = _mm256_setzero_si256();
@@ -29,7 +31,7 @@ struct VnniBytes : Avx2Lanes {
       }
     }
     for (int t = 0; t < T; ++t)
-      for (int v = 0; v < 2; ++v) sums[t][v] = _mm256_add_epi32(_mm256_slli_epi32(high[t][v], 8), low[t][v]);
+      for (int v = 0; v < 2; ++v) sums[t][0][v] = _mm256_add_epi32(_mm256_slli_epi32(high[t][v], 8), low[t][v]);
   }
 };
 

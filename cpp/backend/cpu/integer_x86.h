@@ -11,6 +11,7 @@ struct Avx2Lanes {
   using F = __m256;
   using V = __m256i;
   static constexpr int kLanes = 8;
+  static constexpr int kSets = 1;  // of rows in a tile
 
   static F set1(float value) { return _mm256_set1_ps(value); }
   static void store(float* values, F v) { _mm256_storeu_ps(values, v); }
