@@ -83,6 +83,16 @@ void gather(Cpu& cpu, const MlpWeights& expert, std::span<ExpertTile> tiles, int
   });
 }
 
+// body(tile, first, last) for the rows begin .. end - 1 of the matrices of all tiles, one after the other, `rows` each.
+template <class Body>
+void each_expert(std::span<const ExpertTile> tiles, int64_t rows, int64_t begin, int64_t end, const Body& body) {
+  while (begin < end) {
+    const int64_t first = begin % rows, last = std::min(first + end - begin, rows);
+    body(tiles[size_t(begin / rows)], first, last);
+    begin += last - first;
+  }
+}
+
 // Several experts in two parallel loops. Whatever the order of arrival, an element of y receives the same products in
 // the same order: a short chunk keeps them by rank until end_moe, a long one is given its experts in ascending order.
 void run_tiles(Cpu& cpu, const MlpWeights& expert, std::span<ExpertTile> tiles, int64_t rows, bool keep_by_rank) {
@@ -91,38 +101,49 @@ void run_tiles(Cpu& cpu, const MlpWeights& expert, std::span<ExpertTile> tiles, 
   const int64_t k = cpu.config.num_experts_per_tok;
   order(cpu, expert, tiles);
   gather(cpu, expert, tiles, rows);
-  const int64_t all_rows = int64_t(tiles.size()) * intermediate;
   int most = 0;  // tokens of an expert
   for (const ExpertTile& tile : tiles) most = std::max(most, int(tile.tokens.size()));
-  parallel(cpu, all_rows, row_grain(cpu, most, tiles.front().h.packed, all_rows), [&](int64_t begin, int64_t end) {
-    while (begin < end) {
-      const ExpertTile& tile = tiles[size_t(begin / intermediate)];
-      const int64_t first = begin % intermediate, last = std::min(first + end - begin, intermediate);
+  const auto parallel_rows = [&](int64_t count, bool packed, const auto& body) {
+    parallel(cpu, count, row_grain(cpu, most, packed, count), body);
+  };
+  parallel_rows(int64_t(tiles.size()) * intermediate, tiles.front().h.packed, [&](int64_t begin, int64_t end) {
+    each_expert(tiles, intermediate, begin, end, [&](const ExpertTile& tile, int64_t first, int64_t last) {
       gate_and_up(cpu, expert.at(tile.slot), tile.h, s.expert.gate + tile.row * padded(intermediate),
                   s.expert.up + tile.row * padded(intermediate), first, last);
-      begin += last - first;
-    }
+    });
   });
 
   const Activations gate = activations(cpu, in_integers(cpu, expert.down_proj), s.expert.gate, intermediate,
                                        padded(intermediate), int(rows));
-  parallel(cpu, hidden, row_grain(cpu, most, gate.packed, hidden), [&](int64_t begin, int64_t end) {
-    const int64_t columns = end - begin;
-    for (const ExpertTile& tile : tiles) {
-      float* out = close_together(s.expert.out, begin, rows) + tile.row * columns;
-      multiply(cpu, expert.down_proj.at(tile.slot), gate.part(tile.row, int(tile.tokens.size())), out, columns, begin,
-               end);
-      for (const ExpertToken& token : tile.tokens) {
-        if (keep_by_rank) {
+  const auto down = [&](const ExpertTile& tile, float* out, int64_t begin, int64_t end) {
+    multiply(cpu, expert.down_proj.at(tile.slot), gate.part(tile.row, int(tile.tokens.size())), out, end - begin, begin,
+             end);
+  };
+  if (keep_by_rank) {
+    parallel_rows(int64_t(tiles.size()) * hidden, gate.packed, [&](int64_t begin, int64_t end) {
+      each_expert(tiles, hidden, begin, end, [&](const ExpertTile& tile, int64_t first, int64_t last) {
+        float* out = close_together(s.expert.out + tile.row * hidden, first, int64_t(tile.tokens.size()));
+        down(tile, out, first, last);
+        for (const ExpertToken& token : tile.tokens) {
           float* kept = s.expert_out + (token.token * k + token.rank) * hidden;
-          for (int64_t i = begin; i < end; ++i) kept[i] = token.weight * out[i];
-        } else {
-          cpu.ops.add_scaled(s.y + token.token * padded(hidden) + begin, out + begin, token.weight, columns);
+          for (int64_t i = first; i < last; ++i) kept[i] = token.weight * out[i];
+          out += last - first;
         }
-        out += columns;
+      });
+    });
+  } else {
+    parallel_rows(hidden, gate.packed, [&](int64_t begin, int64_t end) {
+      const int64_t columns = end - begin;
+      for (const ExpertTile& tile : tiles) {
+        float* out = close_together(s.expert.out, begin, rows) + tile.row * columns;
+        down(tile, out, begin, end);
+        for (const ExpertToken& token : tile.tokens) {
+          cpu.ops.add_scaled(s.y + token.token * padded(hidden) + begin, out + begin, token.weight, columns);
+          out += columns;
+        }
       }
-    }
-  });
+    });
+  }
   if (keep_by_rank)
     for (const ExpertTile& tile : tiles)
       for (const ExpertToken& token : tile.tokens) s.expert_arrived[token.token * k + token.rank] = 1;

@@ -148,7 +148,7 @@ void pack_avx2(const float* x, int64_t cols, std::byte* out) { pack_blocks<pack_
 
 void integer_matmul_avx2(const Matrix& w, const std::byte* x, int tokens, float* y, int64_t y_stride, int64_t row_begin,
                          int64_t row_end) {
-  IntegerKernel<Avx2Bytes>(w, x).run(tokens, y, y_stride, row_begin, row_end);
+  IntegerKernel<Avx2Bytes>(w, x, y, y_stride, row_begin, row_end).run(tokens);
 }
 
 }  // namespace swiftlet

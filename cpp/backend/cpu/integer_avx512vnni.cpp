@@ -49,7 +49,7 @@ struct Avx512Vnni : Avx512Lanes {
 
 void integer_matmul_avx512vnni(const Matrix& w, const std::byte* x, int tokens, float* y, int64_t y_stride,
                                int64_t row_begin, int64_t row_end) {
-  IntegerKernel<Avx512Vnni>(w, x).run(tokens, y, y_stride, row_begin, row_end);
+  IntegerKernel<Avx512Vnni>(w, x, y, y_stride, row_begin, row_end).run(tokens);
 }
 
 }  // namespace swiftlet

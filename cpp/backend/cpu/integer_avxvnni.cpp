@@ -13,7 +13,7 @@ struct AvxVnni {
 
 void integer_matmul_avxvnni(const Matrix& w, const std::byte* x, int tokens, float* y, int64_t y_stride,
                             int64_t row_begin, int64_t row_end) {
-  IntegerKernel<VnniBytes<AvxVnni>>(w, x).run(tokens, y, y_stride, row_begin, row_end);
+  IntegerKernel<VnniBytes<AvxVnni>>(w, x, y, y_stride, row_begin, row_end).run(tokens);
 }
 
 }  // namespace swiftlet

@@ -135,7 +135,7 @@ void pack_dotprod(const float* x, int64_t cols, std::byte* out) { pack_blocks<pa
 
 void integer_matmul_dotprod(const Matrix& w, const std::byte* x, int tokens, float* y, int64_t y_stride,
                             int64_t row_begin, int64_t row_end) {
-  IntegerKernel<DotProd>(w, x).run(tokens, y, y_stride, row_begin, row_end);
+  IntegerKernel<DotProd>(w, x, y, y_stride, row_begin, row_end).run(tokens);
 }
 
 }  // namespace swiftlet

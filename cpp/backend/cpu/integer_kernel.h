@@ -82,89 +82,107 @@ inline void store_rows(const Matrix& w, const float* values, int64_t first, int6
     y[row] = w.bias ? values[row - first] + w.bias[row] : values[row - first];
 }
 
-// `I` has the vector operations: kLanes, kSets (sets of rows that go through a tile together), kTokens (the most tokens
+constexpr int kStreams = 4;  // places of a matrix that are read by turns for a single token
+
+// `I` has the vector operations: kLanes, kSets (sets of rows that share what is loaded of x), kTokens (the most tokens
 // of a tile), and dot<kBits, T>(codes, x, sums), the exact sums of a block of T tokens with kSets sets of rows.
 template <class I>
 class IntegerKernel {
   static constexpr int kLanes = I::kLanes;
   static constexpr int kSets = I::kSets;
   static constexpr int kVectors = kSetRows / kLanes;  // of a set
+  static_assert(kStreams % kSets == 0);
 
  public:
-  IntegerKernel(const Matrix& matrix, const std::byte* x) : w_(matrix), blocks_(matrix.cols / kBlockColumns), x_(x) {}
+  IntegerKernel(const Matrix& matrix, const std::byte* x, float* y, int64_t y_stride, int64_t begin, int64_t end)
+      : w_(matrix), blocks_(matrix.cols / kBlockColumns), x_(x), y_(y), y_stride_(y_stride), begin_(begin), end_(end) {}
 
-  void run(int tokens, float* y, int64_t y_stride, int64_t begin, int64_t end) const {
-    const size_t set_floats = set_scratch_floats(w_);
-    const int64_t last = (end - 1) / kSetRows;
-    float* scratch = thread_scratch(kSets * set_floats);
-    for (int64_t set = begin / kSetRows; set <= last; set += kSets) {
-      RowSet rows[kSets];
-      for (int s = 0; s < kSets; ++s)  // the last one may come twice; then its second result is not stored
-        rows[s] = row_set(w_, std::min(set + s, last), scratch + size_t(s) * set_floats);
-      for (int token = 0, count; token < tokens; token += count) {
-        const int left = tokens - token, tiles = (left + I::kTokens - 1) / I::kTokens;
-        count = (left + tiles - 1) / tiles;  // all tiles nearly alike
-        float* out = y + token * y_stride;
-        if (w_.bits == 8)
-          tile_of<8, I::kTokens>(count, rows, token, set * kSetRows, out, y_stride, begin, end);
-        else
-          tile_of<4, I::kTokens>(count, rows, token, set * kSetRows, out, y_stride, begin, end);
-      }
+  void run(int tokens) const {
+    int64_t set = begin_ / kSetRows;
+    const int64_t last = (end_ - 1) / kSetRows;
+    if (tokens == 1) {  // is bound by memory, which gives more where it is read in several places far from each other
+      const int64_t apart = (last - set + 1) / kStreams, stop = set + apart;
+      for (; set < stop; ++set) sets<kStreams, 1>(tokens, set, apart);
+      set += (kStreams - 1) * apart;
     }
+    for (; set <= last; set += kSets) sets<kSets, I::kTokens>(tokens, set, 1);
   }
 
  private:
   const Matrix& w_;
   int64_t blocks_;  // of a row
   const std::byte* x_;
+  float* y_;
+  int64_t y_stride_, begin_, end_;  // rows of y that are stored
 
-  // A tile of `count` tokens, at most T, from `token` on.
-  template <int kBits, int T>
-  void tile_of(int count, const RowSet* rows, int token, int64_t first, float* y, int64_t y_stride, int64_t begin,
-               int64_t end) const {
-    if constexpr (T > 1)
-      if (count < T) return tile_of<kBits, T - 1>(count, rows, token, first, y, y_stride, begin, end);
-    alignas(64) float values[T][kSets][kSetRows];
-    tile<kBits, T>(rows, token, values);
-    for (int t = 0; t < T; ++t)
-      for (int s = 0; s < kSets; ++s) store_rows(w_, values[t][s], first + s * kSetRows, begin, end, y + t * y_stride);
+  // All tokens against S sets of rows, `set` and those `apart` from each other, in tiles of T tokens at most.
+  template <int S, int T>
+  void sets(int tokens, int64_t set, int64_t apart) const {
+    const size_t set_floats = set_scratch_floats(w_);
+    float* scratch = thread_scratch(S * set_floats);
+    RowSet rows[S];
+    for (int s = 0; s < S; ++s)  // the last one may come twice; then its second result is not stored
+      rows[s] = row_set(w_, std::min(set + s * apart, (end_ - 1) / kSetRows), scratch + size_t(s) * set_floats);
+    for (int token = 0, count; token < tokens; token += count) {
+      const int left = tokens - token, tiles = (left + T - 1) / T;
+      count = (left + tiles - 1) / tiles;  // nearly as many in each tile
+      if (w_.bits == 8)
+        tile_of<8, S, T>(count, rows, token, set, apart);
+      else
+        tile_of<4, S, T>(count, rows, token, set, apart);
+    }
   }
 
-  // T tokens from `token` on against kSets sets of rows.
-  template <int kBits, int T>
-  [[gnu::noinline]] void tile(const RowSet* rows, int token, float (*values)[kSets][kSetRows]) const {
+  // A tile of `count` tokens, at most T, from `token` on.
+  template <int kBits, int S, int T>
+  void tile_of(int count, const RowSet* rows, int token, int64_t set, int64_t apart) const {
+    if constexpr (T > 1)
+      if (count < T) return tile_of<kBits, S, T - 1>(count, rows, token, set, apart);
+    alignas(64) float values[T][S][kSetRows];
+    tile<kBits, S, T>(rows, token, values);
+    for (int t = 0; t < T; ++t)
+      for (int s = 0; s < S; ++s)
+        store_rows(w_, values[t][s], (set + s * apart) * kSetRows, begin_, end_, y_ + (token + t) * y_stride_);
+  }
+
+  // T tokens from `token` on against S sets of rows.
+  template <int kBits, int S, int T>
+  [[gnu::noinline]] void tile(const RowSet* rows, int token, float (*values)[S][kSetRows]) const {
     const PackedBlock* x[T];
     for (int t = 0; t < T; ++t) x[t] = reinterpret_cast<const PackedBlock*>(x_ + (token + t) * packed_bytes(w_.cols));
     const int64_t per_group = w_.group_size / kBlockColumns, size = int64_t(size_of(w_.dtype));
-    typename I::F total[T][kSets][kVectors];
+    typename I::F total[T][S][kVectors];
     for (int t = 0; t < T; ++t)
-      for (int s = 0; s < kSets; ++s)
+      for (int s = 0; s < S; ++s)
         for (int v = 0; v < kVectors; ++v) total[t][s][v] = I::set1(0);
     for (int64_t b = 0; b < blocks_; ++b) {
-      const std::byte* codes[kSets];
-      for (int s = 0; s < kSets; ++s) {
-        codes[s] = rows[s].codes + b * block_bytes(kBits);
-        for (int64_t line = 0; line < block_bytes(kBits); line += 64) __builtin_prefetch(codes[s] + kBytesAhead + line);
-      }
-      typename I::V sums[T][kSets][kVectors];
-      I::template dot<kBits, T>(codes, x, sums);
       const int64_t group = (per_group == 1 ? b : b / per_group) * kSetRows * size;
       // From a block to its steps: the same for all tokens, so that they need no registers of their own.
       const int64_t to_steps = (blocks_ - b) * int64_t(sizeof(PackedBlock)) + b * int64_t(sizeof(PackedSteps));
-      for (int s = 0; s < kSets; ++s)
-        for (int v = 0; v < kVectors; ++v) {
-          const auto scale = I::load_as(w_.dtype, rows[s].scales + group + v * kLanes * size);
-          const auto offset = I::load_as(w_.dtype, rows[s].biases + group + v * kLanes * size);
-          for (int t = 0; t < T; ++t) {
-            const auto* at = reinterpret_cast<const std::byte*>(x[t]) + to_steps;
-            total[t][s][v] =
-                join<I>(total[t][s][v], sums[t][s][v], *reinterpret_cast<const PackedSteps*>(at), scale, offset);
-          }
+      for (int first = 0; first < S; first += kSets) {
+        const std::byte* codes[kSets];
+        for (int s = 0; s < kSets; ++s) {
+          codes[s] = rows[first + s].codes + b * block_bytes(kBits);
+          for (int64_t line = 0; line < block_bytes(kBits); line += 64)
+            __builtin_prefetch(codes[s] + kBytesAhead + line);
         }
+        typename I::V sums[T][kSets][kVectors];
+        I::template dot<kBits, T>(codes, x, sums);
+        for (int s = 0; s < kSets; ++s)
+          for (int v = 0; v < kVectors; ++v) {
+            const auto scale = I::load_as(w_.dtype, rows[first + s].scales + group + v * kLanes * size);
+            const auto offset = I::load_as(w_.dtype, rows[first + s].biases + group + v * kLanes * size);
+            for (int t = 0; t < T; ++t) {
+              const auto* at = reinterpret_cast<const std::byte*>(x[t]) + to_steps;
+              auto& sum = total[t][first + s][v];
+              sum = join<I>(sum, sums[t][s][v], *reinterpret_cast<const PackedSteps*>(at), scale, offset);
+            }
+          }
+      }
       for (int t = 0; t < T; ++t) ++x[t];
     }
     for (int t = 0; t < T; ++t)
-      for (int s = 0; s < kSets; ++s)
+      for (int s = 0; s < S; ++s)
         for (int v = 0; v < kVectors; ++v) I::store(values[t][s] + v * kLanes, total[t][s][v]);
   }
 };

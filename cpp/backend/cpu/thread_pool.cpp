@@ -16,7 +16,10 @@ namespace swiftlet {
 namespace {
 
 constexpr uint32_t kOpen = 1u << 31;
-constexpr int64_t kPiecesPerThread = 16;  // evens out threads of different speed
+// Pieces become smaller towards the end of a loop: long ones are read from memory in long streams, short ones let all
+// threads end at the same time, whatever their speed.
+constexpr int64_t kSharesPerThread = 2;   // a piece is at most what is left over this and the threads
+constexpr int64_t kPiecesPerThread = 32;  // .. and at least all over this and the threads
 
 // The loops of one token follow each other sooner than a sleeping thread can be woken. While they do, threads look for
 // the next loop for as long as this before they sleep.
@@ -53,7 +56,7 @@ struct ThreadPool::Impl {
 
   const std::function<void(int64_t, int64_t)>* body = nullptr;
   int64_t count = 0;
-  int64_t step = 0;
+  int64_t grain = 0, least = 0;  // of a piece; least is a multiple of grain
   std::atomic<int64_t> next{0};
   std::exception_ptr error;
   std::mutex error_mutex;
@@ -67,11 +70,22 @@ struct ThreadPool::Impl {
     for (std::thread& worker : workers) worker.join();
   }
 
+  // The next piece, if there is one left.
+  bool take(int64_t& begin, int64_t& end) {
+    const int64_t shares = kSharesPerThread * int64_t(workers.size() + 1);
+    begin = next.load(std::memory_order_relaxed);
+    do {
+      if (begin >= count) return false;
+      end = std::min(begin + std::max((count - begin) / shares / grain * grain, least), count);
+    } while (!next.compare_exchange_weak(begin, end, std::memory_order_relaxed));
+    return true;
+  }
+
   void run_pieces() noexcept {
     inside_loop = true;
-    for (int64_t begin; (begin = next.fetch_add(step, std::memory_order_relaxed)) < count;) {
+    for (int64_t begin, end; take(begin, end);) {
       try {
-        (*body)(begin, std::min(begin + step, count));
+        (*body)(begin, end);
       } catch (...) {
         const std::lock_guard lock(error_mutex);
         if (!error) error = std::current_exception();
@@ -143,9 +157,10 @@ void ThreadPool::parallel_for(int64_t count, int64_t grain, const std::function<
   const int64_t shares = int64_t(threads()) * kPiecesPerThread;
   impl_->body = &body;
   impl_->count = count;
-  impl_->step = (grains + shares - 1) / shares * grain;
+  impl_->grain = grain;
+  impl_->least = (grains + shares - 1) / shares * grain;
   impl_->next.store(0, std::memory_order_relaxed);
-  impl_->open_door((count + impl_->step - 1) / impl_->step);
+  impl_->open_door((count + impl_->least - 1) / impl_->least);
   impl_->run_pieces();
   impl_->shut_door();
   if (impl_->error) std::rethrow_exception(std::exchange(impl_->error, nullptr));
