@@ -20,7 +20,7 @@ struct Emulated {
 
 void integer_matmul_emulated_vnni(const Matrix& w, const std::byte* x, int tokens, float* y, int64_t y_stride,
                                   int64_t row_begin, int64_t row_end) {
-  IntegerKernel<VnniBytes<Emulated>>(w, x).run(tokens, y, y_stride, row_begin, row_end);
+  IntegerKernel<VnniBytes<Emulated>>(w, x, y, y_stride, row_begin, row_end).run(tokens);
 }
 
 }  // namespace swiftlet::test
