@@ -39,8 +39,8 @@ struct Projection {
   int64_t y_stride;
 };
 
-// Rows of a matrix that one thread takes at a time: at least, and at most of products in floats, each of which packs
-// its tokens anew, and of products in whole numbers, of which only the beginning was not prefetched.
+// What pieces of a loop over rows are multiples of: at least, and at most for products in floats, each of which packs
+// its tokens anew, and for products in whole numbers, of which only the beginning was not prefetched.
 constexpr int64_t kRowGrain = 16, kFloatRowGrain = 512, kIntegerRowGrain = 128;
 
 // Tokens of `cols` columns as products take them: floats, `stride` apart, and the same packed, where it was asked for.
@@ -65,7 +65,7 @@ Activations activations(Cpu& cpu, bool packed, const float* x, int64_t cols, int
 // Rows of a piece of a loop over all `rows` rows of matrices, each multiplied with so many tokens at most. With three
 // or more pieces are as long as leaves every thread some.
 inline int64_t row_grain(const Cpu& cpu, int tokens, bool packed, int64_t rows) {
-  const int64_t least = packed ? 2 * kRowGrain : kRowGrain;  // AVX-512 and AMX take two sets of rows at a time
+  const int64_t least = packed ? 2 * kRowGrain : kRowGrain;  // two sets of rows, as AVX-512 and AMX take them
   if (tokens <= 2) return least;
   return std::clamp(rows / (4 * cpu.pool.threads()) / least * least, least, packed ? kIntegerRowGrain : kFloatRowGrain);
 }

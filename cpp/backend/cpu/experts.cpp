@@ -131,6 +131,8 @@ void run_tiles(Cpu& cpu, const MlpWeights& expert, std::span<ExpertTile> tiles, 
         }
       });
     });
+    for (const ExpertTile& tile : tiles)
+      for (const ExpertToken& token : tile.tokens) s.expert_arrived[token.token * k + token.rank] = 1;
   } else {
     parallel_rows(hidden, gate.packed, [&](int64_t begin, int64_t end) {
       const int64_t columns = end - begin;
@@ -144,9 +146,6 @@ void run_tiles(Cpu& cpu, const MlpWeights& expert, std::span<ExpertTile> tiles, 
       }
     });
   }
-  if (keep_by_rank)
-    for (const ExpertTile& tile : tiles)
-      for (const ExpertToken& token : tile.tokens) s.expert_arrived[token.token * k + token.rank] = 1;
 }
 
 }  // namespace

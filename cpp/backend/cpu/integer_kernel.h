@@ -100,7 +100,9 @@ class IntegerKernel {
   void run(int tokens) const {
     int64_t set = begin_ / kSetRows;
     const int64_t last = (end_ - 1) / kSetRows;
-    if (tokens == 1) {  // is bound by memory, which gives more where it is read in several places far from each other
+    // One token is bound by memory, which gives more where it is read in several places far from each other. Where
+    // there are fewer sets than places they go as those of more tokens do.
+    if (tokens == 1) {
       const int64_t apart = (last - set + 1) / kStreams, stop = set + apart;
       for (; set < stop; ++set) sets<kStreams, 1>(tokens, set, apart);
       set += (kStreams - 1) * apart;

@@ -18,7 +18,7 @@ namespace {
 constexpr uint32_t kOpen = 1u << 31;
 // Pieces become smaller towards the end of a loop: long ones are read from memory in long streams, short ones let all
 // threads end at the same time, whatever their speed.
-constexpr int64_t kSharesPerThread = 2;   // a piece is at most what is left over this and the threads
+constexpr int64_t kSharesPerThread = 4;   // a piece is at most what is left over this and the threads
 constexpr int64_t kPiecesPerThread = 32;  // .. and at least all over this and the threads
 
 // The loops of one token follow each other sooner than a sleeping thread can be woken. While they do, threads look for
